@@ -1,6 +1,6 @@
 """Find the dates in a question, and score messages by how near they are to them.
 
-Phrases in German, French, Spanish and Chinese are first rewritten in English
+Phrases in other European languages, Chinese and Japanese are first rewritten in English
 (``parser.in_english``). The rest reads only English: ``lexer`` lists the words, and
 ``date_rules`` says what they mean. Ambiguous phrases are read as follows:
 

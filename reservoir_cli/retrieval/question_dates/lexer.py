@@ -50,7 +50,8 @@ COUNTED = frozenset(
     " mails emails requests users people persons guests times steps iterations samples points"
     " percent pixels px ms seconds minute hour day week month year"
     " dollars euros pounds usd eur km miles meters metres kcal calories grams ml"
-    " wörter wörtern worten zeichen zeilen personen menschen".split()
+    " wörter wörtern worten zeichen zeilen personen menschen parole righe caratteri persone"
+    " palavras linhas pessoas woorden tekens regels mensen".split()
 )
 AFTER_MODAL = frozenset("be have not also well need never still".split())
 LEADS = frozenset(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 #: How fast a score falls beside a span, by its length: a quarter of a day beside a day, a week
 #: beside a month. Outside of it a message has at most this score.
 HALF_LIFE_SHARE, OUTSIDE = 0.25, 0.5
+#: How much a day without a year counts in the years before the latest with a message from it.
+EARLIER = 0.5
 
 _DAY_MS = 86_400_000
 
@@ -36,7 +38,8 @@ def date_scores(
     """Score how near messages are to the nearest of the spans: 1 inside, at most a half outside.
 
     Beside a span the score falls the faster, the more precise the span is: it halves with every
-    quarter of the span's length. Without spans all scores are 0.
+    quarter of the span's length. Of a span without a year, the occurrences before the latest one
+    with a message count half. Without spans all scores are 0.
 
     :param created_at: shape (n,), milliseconds since 1970, ascending.
     :param zone: the zone in which days begin; a fixed offset ignores daylight saving time.
@@ -52,11 +55,19 @@ def date_scores(
     for span in spans:
         by_length.setdefault((span.end - span.start).days, []).append(span)
     for days, equally_long in by_length.items():
-        edges = sorted(_edges(equally_long, first, last, zone))
-        distances = _distances(edges, created_at)
         half_life = HALF_LIFE_SHARE * days * _DAY_MS
-        nearness = np.where(distances <= 0, 1.0, OUTSIDE * np.exp2(distances / -half_life))
-        np.maximum(scores, nearness, out=scores)
+        by_weight: dict[float, list[tuple[float, float]]] = {}
+        for span in equally_long:
+            edges = list(_edges(span, first, last, zone))
+            latest = _latest(edges, created_at) if span.every_year else 0
+            by_weight.setdefault(EARLIER, []).extend(edges[:latest])
+            by_weight.setdefault(1.0, []).extend(edges[latest:])
+        for weight, weighted in by_weight.items():
+            if weighted:
+                distances = _distances(sorted(weighted), created_at)
+                beside = OUTSIDE * np.exp2(distances / -half_life)
+                nearness = weight * np.where(distances <= 0, 1.0, beside)
+                np.maximum(scores, nearness, out=scores)
     return scores
 
 
@@ -90,15 +101,20 @@ def _distances(
     return np.asarray(np.maximum(distances, 0.0))
 
 
-def _edges(
-    spans: Sequence[DaySpan], first: int, last: int, zone: tzinfo
-) -> Iterator[tuple[float, float]]:
+def _latest(edges: Sequence[tuple[float, float]], created_at: "NDArray[np.int64]") -> int:
+    """Return the position of the last span with a message in it; 0 if there is none."""
+    import numpy as np
+
+    counts = np.diff(np.searchsorted(created_at, edges))[:, 0] if edges else np.zeros(0)
+    return int(counts.nonzero()[0].max(initial=0))
+
+
+def _edges(span: DaySpan, first: int, last: int, zone: tzinfo) -> Iterator[tuple[float, float]]:
     # The nearest Christmas to a message from January is in the year before.
     years = range(max(first - 1, date.min.year + 1), min(last + 2, date.max.year - 1))
-    for span in spans:
-        for occurrence in map(span.in_year, years) if span.every_year else [span]:
-            if occurrence.start < occurrence.end:
-                yield _midnight_ms(occurrence.start, zone), _midnight_ms(occurrence.end, zone)
+    for occurrence in map(span.in_year, years) if span.every_year else [span]:
+        if occurrence.start < occurrence.end:
+            yield _midnight_ms(occurrence.start, zone), _midnight_ms(occurrence.end, zone)
 
 
 def _midnight_ms(day: date, zone: tzinfo) -> float:

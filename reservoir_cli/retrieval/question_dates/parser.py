@@ -11,14 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from itertools import accumulate
 
-from reservoir_cli.retrieval.question_dates import (
-    rewrite_chinese,
-    rewrite_european,
-    rewrite_numeric,
-)
+from reservoir_cli.retrieval.question_dates import rewrite_chinese, rewrite_numeric
 from reservoir_cli.retrieval.question_dates.calendar_days import DAY, DaySpan
 from reservoir_cli.retrieval.question_dates.date_rules import Phrase, prefixes, rules
-from reservoir_cli.retrieval.question_dates.european_languages import LANGUAGES
+from reservoir_cli.retrieval.question_dates.foreign_signs import FOREIGN_SIGNS, YEARS
 from reservoir_cli.retrieval.question_dates.lexer import (
     MONTH_KINDS,
     OWNERS,
@@ -190,50 +186,70 @@ def _join_spans(first: DaySpan, last: DaySpan) -> DaySpan:
     return DaySpan(start, end, first.every_year and last.every_year)
 
 
-_WORD = re.compile(r"[a-z]+")
-#: A range of years may have no other word of a date: "de 2020 a 2022".
-_YEARS = (
-    r"(?i)\b(?:zwischen|von|entre|desde|de) \d{4} (?:bis|und|et|[aà]|y|hasta) \d{4}\b"
-    + rewrite_european.COUNTED
-)
+_WORD = r"[^\W\d_]+"
 #: Maps letters one to one, so that positions in the text stay the same.
-_UNACCENTED = str.maketrans("àáâäãåçèéêëìíîïñòóôöõùúûüýÿ\u2019ºª", "aaaaaaceeeeiiiinooooouuuuyy'oa")
+_UNACCENTED = str.maketrans(
+    "àáâäãåçèéêëìíîïñòóôöõùúûüýÿ\u2019ºªąćęłńśźżё", "aaaaaaceeeeiiiinooooouuuuyy'oaacelnszz\u0435"
+)
 
 
-def _has_number(text: str) -> bool:
-    return any(character.isdecimal() for character in text)
+def _languages_of_years(text: str) -> set[str]:
+    """Return the languages in which years such as "de 2020 a 2022" may be dates."""
+    if not any(character.isdecimal() for character in text):
+        return set()
+    groups = (match.lastgroup or "" for match in re.finditer(YEARS, text))
+    return {name for group in groups for name in group.split("_")}
 
 
 def in_english(question: str) -> str:
     """Return a question with its foreign dates, and the words that join them, in English."""
-    has_years = _has_number(question) and re.search(_YEARS, question) is not None
-    if question.isascii() and not (has_years or _SIGNS & set(_WORD.findall(question.lower()))):
+    with_years = _languages_of_years(question)
+    if question.isascii() and not (with_years or _SIGNS & set(re.findall(_WORD, question.lower()))):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())
     text = rewrite_chinese.in_english(text)
     plain = text.lower().translate(_UNACCENTED)
     if len(plain) != len(text):  # a capital letter whose lower case has two characters
         return text
-    words = set(_WORD.findall(plain))
+    words = set(re.findall(_WORD, plain))
     guess = guess_language(text)
-    for name in sorted(LANGUAGES, key=lambda name: name != guess):
-        # Short texts may be mistaken for Dutch or Italian; only another known language rules
-        # shared words out.
-        is_other_language = guess != name and guess in ("en", *LANGUAGES)
-        signs = _OWN_SIGNS if is_other_language else _ALL_SIGNS
-        if has_years or words & signs[name]:
-            rewritten = rewrite_european.rewrite(text, plain, LANGUAGES[name], sure=name == guess)
-            if rewritten != text:
-                return rewritten
+    for name in _likely_languages(words, guess, with_years):
+        rewritten = _rewrite_european(text, plain, name, sure=name == guess)
+        if rewritten != text:
+            return rewritten
     return text
 
 
-def _signs(words: str) -> frozenset[str]:
-    return frozenset(words.split())
+def _likely_languages(words: set[str], guess: str | None, with_years: set[str]) -> list[str]:
+    """Return the languages of which a text has a word of a date, the likeliest first."""
+    likely = []
+    for name in FOREIGN_SIGNS:
+        # Short texts may be mistaken for Dutch or Italian; only another known language rules
+        # shared words out.
+        is_other_language = guess != name and guess in _SURELY_GUESSED
+        signs = (_OWN_SIGNS if is_other_language else _ALL_SIGNS)[name]
+        if name in with_years or words & (signs | _ENGLISH_SIGNS[name] if guess == name else signs):
+            likely.append(name)
+    return sorted(
+        likely, key=lambda name: (name == guess, len(words & _NEAR_WORDS[name])), reverse=True
+    )
 
 
-_OWN_SIGNS = {name: _signs(language.signs) for name, language in LANGUAGES.items()}
+def _rewrite_european(text: str, plain: str, name: str, *, sure: bool) -> str:
+    # Few questions need the tables.
+    from reservoir_cli.retrieval.question_dates import rewrite_european
+
+    return rewrite_european.rewrite(text, plain, name, sure=sure)
+
+
+_SURELY_GUESSED = ("en", "de", "fr", "es")
+_OWN_SIGNS = {name: frozenset(signs.own.split()) for name, signs in FOREIGN_SIGNS.items()}
 _ALL_SIGNS = {
-    name: _OWN_SIGNS[name] | _signs(language.shared_signs) for name, language in LANGUAGES.items()
+    name: _OWN_SIGNS[name].union(signs.shared.split()) for name, signs in FOREIGN_SIGNS.items()
 }
-_SIGNS = frozenset().union(*_ALL_SIGNS.values())
+_NEAR_WORDS = {
+    name: _ALL_SIGNS[name].union(signs.beside.split(), signs.english.split())
+    for name, signs in FOREIGN_SIGNS.items()
+}
+_ENGLISH_SIGNS = {name: frozenset(signs.english.split()) for name, signs in FOREIGN_SIGNS.items()}
+_SIGNS = frozenset().union(*_ALL_SIGNS.values(), *_ENGLISH_SIGNS.values())

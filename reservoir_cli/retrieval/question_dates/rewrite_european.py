@@ -1,37 +1,56 @@
-"""Rewrite German, French and Spanish dates in English."""
+"""Rewrite dates of other European languages in English."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
-from reservoir_cli.retrieval.question_dates.european_languages import LANGUAGES, Language
+from reservoir_cli.retrieval.question_dates.european_languages import (
+    DUTCH,
+    FRENCH,
+    GERMAN,
+    ITALIAN,
+    PORTUGUESE,
+    SPANISH,
+    Language,
+)
+from reservoir_cli.retrieval.question_dates.foreign_signs import COUNTED
+from reservoir_cli.retrieval.question_dates.slavic_languages import POLISH, RUSSIAN
 
 Parts = Mapping[str, str]
 
+LANGUAGES = {
+    "de": GERMAN,
+    "fr": FRENCH,
+    "es": SPANISH,
+    "it": ITALIAN,
+    "pt": PORTUGUESE,
+    "nl": DUTCH,
+    "ru": RUSSIAN,
+    "pl": POLISH,
+}
+
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAY, _YEAR = "(?:3[01]|[12]\\d|0?[1-9])", "(?:19|20)\\d\\d"
-_ARTICLE = "(?:(?:am|dem|den|zum|im|le|el|en) )?"
 #: Text attached to a path, an address or a longer word is not a date.
 _BEFORE, _AFTER = r"(?<![\w/@#-])(?<!\w\.)", r"(?![\w/@]|-\w|\.\w)"
-#: Words after a number that make it a count, not a year.
-COUNTED = (
-    "(?!(?: (?:bis|und|et|y|hasta|a) \\d+)? (?:wort|worte|zeichen|tokens?|euro|personen|leute|"
-    "menschen|zeilen|stuck|mots?|lignes?|personnes|gens|palabras|lineas|personas|caracter|metr|meter|"
-    "km|dollar|byte|bit|mb|gb|ms|p[ií]xel|kcal|gramm|prozent))"
-)
 #: "Morgen" as a noun, "guten morgen" and "la mañana" mean the morning, not tomorrow.
-_MORNINGS = r"(?<!guten )(?<!guter )(?<!am )(?<!jeden )(?<!\bla )(?<!cada )(?<!una )(?<!las )"
+_MORNINGS = (
+    r"(?<!guten )(?<!guter )(?<!am )(?<!jeden )(?<!\bla )(?<!cada )(?<!una )(?<!las )"
+    r"(?<!goede )(?<!\bde )(?<!elke )(?<!iedere )"
+)
 
 
-def rewrite(text: str, plain: str, language: Language, *, sure: bool) -> str:
+def rewrite(text: str, plain: str, name: str, *, sure: bool) -> str:
     """Return a text with its dates in a language rewritten in English.
 
+    :param name: the language, such as ``de``.
     :param plain: the text in lower case and without accents, of the same length.
     :param sure: whether the text is in this language rather than containing one of its words.
     """
+    language = LANGUAGES[name]
     pieces, end, has_date = [], 0, False
-    for start, stop, phrase in _find_phrases(text, plain, language, sure):
+    for start, stop, phrase in _find_phrases(text, plain, name, sure):
         gap = plain[end:start].strip()
         if has_date and (gap in language.joints or (not gap and phrase.startswith("until "))):
             pieces.append(f" {language.joints.get(gap, '')} {re.sub('^(?:in|on) ', '', phrase)}")
@@ -43,18 +62,20 @@ def rewrite(text: str, plain: str, language: Language, *, sure: bool) -> str:
     return "".join([*pieces, f" . {text[end:]}"]) if has_date else text
 
 
-def _find_phrases(
-    text: str, plain: str, language: Language, sure: bool
-) -> Iterator[tuple[int, int, str]]:
+def _find_phrases(text: str, plain: str, name: str, sure: bool) -> Iterator[tuple[int, int, str]]:
     """Yield the position of each date, in order, with the date in English."""
+    language = LANGUAGES[name]
     covered = bytearray(len(plain))
     phrases = []
-    for kind, pattern in _compile_patterns(language.signs):
-        for match in pattern.finditer(plain):
+    present = _words_present(plain, language)
+    for number, (kind, pattern) in enumerate(language.patterns):
+        if not present[_needs(kind, pattern)]:
+            continue
+        for match in _compile(name, number).finditer(plain):
             start, end = match.span()
             parts = {name: part for name, part in match.groupdict().items() if part}
             phrase = _BUILDERS[kind](parts, language)
-            is_excluded = _is_noun(text, match) or (not sure and _is_vague(match))
+            is_excluded = _is_name(text, match, language) or (not sure and _is_vague(match))
             if phrase and not is_excluded and not any(covered[start:end]):
                 phrases.append((start, end, phrase))
                 covered[start:end] = b"1" * (end - start)
@@ -66,16 +87,60 @@ def _is_vague(match: re.Match[str]) -> bool:
     return bool(re.fullmatch(r"hier|morgen|manana|mars \d+", match[0]))
 
 
-def _is_noun(text: str, match: re.Match[str]) -> bool:
-    """Return whether a phrase is the noun "der Morgen" instead of the adverb "morgen"."""
-    return match[0] == "morgen" and text[match.start()].isupper()
+def _is_name(text: str, match: re.Match[str], language: Language) -> bool:
+    """Return whether a phrase ends with a name or noun: "der Morgen", "em Marco", "Sabato"."""
+    word = text[match.start() : match.end()].rpartition(" ")[2]
+    # A capital letter at the beginning of the question says nothing about a day.
+    begins = match.start() == 0 and word != "Morgen" and " " not in match[0]
+    return word.istitle() and not begins and word.lower() in language.names.split()
+
+
+#: What a pattern of each kind cannot do without; that of a month needs one or a season.
+_NEEDED = {"range": "{ENDS}", "date": "{D}", "days": "{M}", "weekday": "{W}", "rolling": "{U}",
+           "period": "{U}", "ago": "{U}", "year": "{D}", "near": "{NEAR}"}  # fmt: skip
+
+
+def _needs(kind: str, pattern: str) -> str:
+    names_season = "{S}" in pattern or "<season>" in pattern
+    return _NEEDED.get(kind) or ("{S}" if names_season else "{M}")
+
+
+def _words_present(plain: str, language: Language) -> dict[str, bool]:
+    """Return which parts of dates may be in a text, since compiling a pattern takes a while."""
+    names = f"{language.months} {language.weekdays}".replace("|", " ").split()
+    ends = sum(plain.count(name) for name in [*names, *language.near])
+    short = language.short.replace("|", " ").split()
+    has_short = not set(short).isdisjoint(re.findall(r"[^\W\d_]+", plain))
+    numbers = re.findall(r"\d+", plain)
+    return {
+        "{ENDS}": ends + len(numbers) + has_short > 1,
+        "{D}": bool(numbers),
+        "{M}": has_short or _has_any(language.months, plain),
+        "{S}": re.search("|".join(language.seasons), plain) is not None,
+        "{W}": _has_any(language.weekdays, plain),
+        "{U}": any(unit in plain for unit in language.units),
+        "{NEAR}": any(word in plain for word in language.near),
+    }
+
+
+def _has_any(names: str, plain: str) -> bool:
+    return any(name in plain for name in names.replace("|", " ").split())
 
 
 @cache
-def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
-    language = next(candidate for candidate in LANGUAGES.values() if candidate.signs == signs)
+def _compile(name: str, number: int) -> re.Pattern[str]:
+    pattern = LANGUAGES[name].patterns[number][1]
+    for placeholder, expression in _expressions(name).items():
+        pattern = pattern.replace(placeholder, expression)
+    return re.compile(_BEFORE + pattern + _AFTER)
+
+
+@cache
+def _expressions(name: str) -> dict[str, str]:
+    language = LANGUAGES[name]
     near = [_MORNINGS + word if word in ("morgen", "manana") else word for word in language.near]
-    expressions = {
+    which = "|".join(f"{word}\\w{{0,3}}" for word in language.which)
+    return {
         "{M}": _group("month", language.months),
         "{S}": _group("season", language.seasons),
         "{SHORT}": _group("short", language.short),
@@ -88,31 +153,28 @@ def _compile_patterns(signs: str) -> list[tuple[str, re.Pattern[str]]]:
         "{LEAD}": "(?:(?P<lead>am|im|den|dem|zum|" + "|".join(language.leads)
         + ")(?: (?:dem|den|zum))? )",
         "{LEADWORD}": _group("lead", language.leads),
-        "{WHICH}": "(?P<which>" + "|".join(f"{word}\\w{{0,3}}" for word in language.which) + ")",
+        "{WHICH}": f"(?P<which>{which})",
+        "{WHOSE}": f"(?P<whose>{which})",
         "{PART}": _group("part", language.parts),
         "{ENDS}": _joined_dates(language, near),
         "{NEAR}": f"(?P<near>{'|'.join(near)})",
     }  # fmt: skip
-    compiled = []
-    for kind, pattern in language.patterns:
-        for name, expression in expressions.items():
-            pattern = pattern.replace(name, expression)
-        compiled.append((kind, re.compile(_BEFORE + pattern + _AFTER)))
-    return compiled
 
 
 def _joined_dates(language: Language, near: Iterable[str]) -> str:
     """Return the pattern of two joined dates, of which only the first may be a number alone."""
     month, short, weekday = map(_any_of, (language.months, language.short, language.weekdays))
-    number, year = rf"{_DAY}(?:\.|er|o)?", _YEAR + COUNTED
-    of_year = f"(?:,? (?:de |del )?{year})?"
+    number, year = rf"{_DAY}(?:\.|er|e|o|-?го)?", _YEAR + COUNTED
+    of_year = f"(?:,? (?:de |del |do |van )?{year})?"
     last = (
-        rf"(?:(?:{weekday},? (?:den |dem )?)?{number} (?:de )?(?:{month}|{short}\.?){of_year}"
-        rf"|{month}{of_year}|{weekday}|{year}|{'|'.join(near)})"
+        rf"(?:(?:{weekday}(?:[ -]feira)?,? (?:den |dem |il |de |dia )?)?{number} (?:de |di |van )?"
+        rf"(?:{month}|{short}\.?){of_year}"
+        rf"|{month}{of_year}|{weekday}(?:[ -]feira)?|{year}|{'|'.join(near)})"
     )
     first = rf"(?:{last}|{number}(?=\D{{1,20}}{_DAY}\b))"
     joint = _group("joint", language.joints)
-    return f"{_ARTICLE}(?P<first>{first}) ?{joint} ?{_ARTICLE}(?P<last>{last})"
+    article = f"(?:(?:{language.articles}) |l')?"
+    return f"{article}(?P<first>{first}) ?{joint} ?{article}(?P<last>{last})"
 
 
 def _any_of(words: str) -> str:
@@ -129,7 +191,7 @@ def _index(word: str, alternatives: str) -> int:
 
 
 def _look_up_prefix(word: str, values: Mapping[str, str]) -> str:
-    return next((values[start] for start in values if word.startswith(start)), "")
+    return next((values[start] for start in values if re.match(start, word)), "")
 
 
 def _month(parts: Parts, language: Language) -> str:
@@ -147,7 +209,7 @@ def _month(parts: Parts, language: Language) -> str:
 def _year(parts: Parts, language: Language) -> str:
     if "year" in parts:
         return f" {parts['year']}"
-    which = _look_up_prefix(parts.get("which", ""), language.which)
+    which = _look_up_prefix(parts.get("whose", ""), language.which)
     return f" {which} year" if which in ("last", "this", "next") else ""
 
 
@@ -190,7 +252,7 @@ def _end_of_range(text: str, language: Language) -> str:
         for spellings, name in zip(variants.split(), english, strict=True)
         for word in spellings.split("|")
     } | dict(language.near)
-    parts = re.findall(r"\d+|[a-z]+", text)
+    parts = re.findall(r"\d+|[^\W\d_]+", text)
     return words.get(text) or " ".join(
         part if part.isdigit() else words[part] for part in parts if part.isdigit() or part in words
     )
@@ -228,7 +290,7 @@ def _period(parts: Parts, language: Language) -> str | None:
 
 
 def _amount(parts: Parts, language: Language) -> str:
-    count = parts.get("count", "few")
+    count = parts.get("count", "1" if "one" in parts else "few")
     return language.numbers.get(count, count)
 
 

@@ -79,6 +79,21 @@ def test_29_february_names_no_day_of_a_common_year():
     assert common[0] == pytest.approx(0)
 
 
+@each(
+    ("notation", "expected"),
+    [
+        pytest.param("11-19", [1 / 2, 1 / 8, 1], id="the latest year counts most"),
+        pytest.param("2025-11-19", [1, 1 / 4, 0], id="a named year counts in full"),
+        pytest.param("11-18", [1 / 8, 1 / 64, 1 / 8], id="all alike without a message"),
+        pytest.param("11-01/11-30", [1 / 2, 1 / 2, 1], id="a month"),
+    ],
+)
+def test_a_day_without_a_year_is_first_of_all_the_latest_one(notation, expected):
+    times = ("2025-11-19T12:00", "2025-11-20T06:00", "2026-11-19T12:00")
+    scores = date_scores(spans(notation), np.array([moment(time) for time in times]), BERLIN)
+    assert scores == pytest.approx(expected, abs=1e-6)
+
+
 def test_without_dates_all_scores_are_zero():
     scores = date_scores((), np.array([0, 1, 2]), UTC)
     assert scores.tolist() == [0, 0, 0]
@@ -126,10 +141,11 @@ def some_spans(draw: st.DrawFn) -> DaySpan:
     return DaySpan(start, start + DAY * draw(st.integers(1, 120)), every_year)
 
 
-def naive_score(date_spans: list[DaySpan], timestamp: int, zone: tzinfo) -> float:
-    best = 0.0
+def naive_scores(date_spans: list[DaySpan], moments: list[int], zone: tzinfo) -> list[float]:
+    best = [0.0] * len(moments)
     for span in date_spans:
-        for year in range(2012, 2030):
+        weight = 1.0
+        for year in reversed(range(2012, 2030)):
             start, end = span.start, span.end
             if span.every_year:
                 end = in_year(end, year + end.year - start.year)
@@ -140,12 +156,13 @@ def naive_score(date_spans: list[DaySpan], timestamp: int, zone: tzinfo) -> floa
                 datetime(day.year, day.month, day.day, tzinfo=zone).timestamp() * 1000
                 for day in (start, end)
             )
-            if first <= timestamp < last:
-                best = 1.0
-            else:
-                distance = first - timestamp if timestamp < first else timestamp - last + 1
+            for position, timestamp in enumerate(moments):
+                distance = max(first - timestamp, timestamp - last + 1, 0)
                 quarters = 4 * distance / 86_400_000 / (span.end - span.start).days
-                best = max(best, 0.5 * 0.5**quarters)
+                score = 1.0 if not distance else 0.5 * 0.5**quarters
+                best[position] = max(best[position], weight * score)
+            if span.every_year and any(first <= timestamp < last for timestamp in moments):
+                weight = 0.5
     return best
 
 
@@ -161,7 +178,7 @@ def in_year(day: date, year: int) -> date:
 )
 def test_scores_equal_those_of_a_loop_over_messages_spans_and_years(date_spans, moments, key):
     zone = ZoneInfo(key)
-    expected = [naive_score(date_spans, timestamp, zone) for timestamp in moments]
+    expected = naive_scores(date_spans, moments, zone)
     assert date_scores(date_spans, np.array(moments), zone) == pytest.approx(expected, rel=1e-9)
 
 

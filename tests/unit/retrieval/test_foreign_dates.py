@@ -374,6 +374,16 @@ _MONTHS = {
     "décembre",
     "el {} de {}": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre "
     "diciembre",
+    "il {} {}": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre "
+    "novembre dicembre",
+    "no dia {} de {}": "janeiro fevereiro março abril maio junho julho agosto setembro outubro "
+    "novembro dezembro",
+    "op {} {}": "januari februari maart april mei juni juli augustus september oktober november "
+    "december",
+    "письмо от {} {}": "января февраля марта апреля мая июня июля августа сентября октября ноября "
+    "декабря",
+    "dnia {} {}": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września "
+    "października listopada grudnia",
 }
 
 
@@ -383,7 +393,7 @@ def test_every_day_of_a_year_is_parsed_in_each_language(template, day, upper, wi
     day = day.replace(year=2024)
     ordinal = f"{day.day}." if template.startswith("am") else str(day.day)
     phrase = template.format(ordinal, _MONTHS[template].split()[day.month - 1])
-    joint = " de " if template.startswith("el") else " "
+    joint = " de " if " de " in template else " "
     if day.month == 2 and day.day == 29:
         year = 2024
     question = phrase + (f"{joint}{year}" if with_year else "")
