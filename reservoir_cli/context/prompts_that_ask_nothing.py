@@ -121,12 +121,12 @@ _QUESTION_WORDS = {
     "nl": frozenset("wat waarom hoe hoeveel waarmee waarover".split()),
     "sv": frozenset("vad varför hur vem vems vilken vilket vilka".split()),
     "pl": frozenset(
-        "kto kogo komu czego czemu dlaczego gdzie skąd dokąd ile ilu kiedy jaki jaka jakie "
-        "jakiego jakiej jakim jaką jakich".split()
+        "kto kogo komu czyj czyja czyje czego czemu dlaczego gdzie skąd dokąd ile ilu kiedy "
+        "jaki jaka jakie jakiego jakiej jakim jaką jakich".split()
     ),
     "tr": frozenset("neden niçin nerede nereye nereden nasıl hangi kaç".split()),
     "ru": frozenset(
-        "кто кого кому кем ком чего чему чём чей чья чьё где куда откуда почему зачем сколько "
+        "кто кого кому кем ком чего чему чём чей чья чьё чьи где куда откуда почему зачем сколько "
         "скольки какой какая какое какие какого какому каким каком какую каких".split()
     ),
     "uk": frozenset(
