@@ -1,11 +1,16 @@
 """Recognise prompts for which nothing is recalled: consent, thanks, commands of clients. Pure."""
+# ruff: noqa: RUF001, RUF003 - letters of other scripts
 
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, dropwhile, product
 
 from reservoir_cli.storage.search.fulltext import STOP_WORDS
-from reservoir_cli.util.languages import is_function_word, language_of_function_words
+from reservoir_cli.util.languages import (
+    function_words,
+    is_function_word,
+    language_of_function_words,
+)
 from reservoir_cli.util.unicode_text import has_question_mark
 
 #: What may be a command of a client, such as ``/compact``. A path has a second slash.
@@ -34,34 +39,71 @@ SAYS_NOTHING = frozenset(
     "ok okay kk yes yeah yep yup sure right correct no nope nah thanks thank thx ty please pls "
     "continue proceed go ahead next done great good nice cool perfect fine awesome excellent well "
     "stop wait hi hello hey bye lgtm agreed exactly again retry resume same sounds looks now "
+    "alright understood cheers wonderful "
     # German
     "ja jo jep nein nee danke dankeschön bitte weiter gut genau stimmt richtig prima super toll "
     "klar passt los mach mache fertig hallo tschüss einverstanden gerne gern vielen dank so "
+    "jawohl nö moin servus perfekt verstanden egal wunderbar "
     # French
     "oui ouais non merci continuez continuer vas allez bien bon parfait accord daccord salut "
-    "bonjour voilà exactement beaucoup plait plaît "
+    "bonjour voilà exactement beaucoup plait plaît coucou nickel impeccable génial entendu "
+    "compris volontiers "
     # Spanish, Italian, Portuguese
     "sí si gracias vale bueno perfecto claro sigue continúa continua adelante hola favor listo "
     "muchas exacto genial dale sì grazie va bene avanti perfetto prego certo ciao esatto ottimo "
-    "sim obrigado obrigada perfeito beleza valeu olá ótimo "
-    # Dutch, Swedish, Polish, Turkish
-    "bedankt ga door verder goed precies hoi nej tack fortsätt bra tak nie dzięki dziękuję dalej "
-    "dobrze proszę kontynuuj evet hay\u0131r tamam teşekkürler devam lütfen "
+    "sim obrigado obrigada perfeito beleza valeu olá ótimo venga entendido estupendo guay "
+    "excelente exactamente accordo vai dai capito certamente benissimo perfettamente fantastico "
+    "procedi inteso volentieri buongiorno buonasera tá oi entendi blz combinado fechado prossiga "
+    "continue exato "
+    # Dutch, Swedish, Turkish
+    "bedankt ga door verder goed precies hoi nej tack fortsätt bra tak evet hay\u0131r tamam "
+    "teşekkürler devam lütfen oké akkoord dankjewel begrepen mooi klopt inderdaad goedemorgen "
+    "goedemiddag goedenavond doei okej perfekt tackar precis javisst hej harika anladım merhaba "
+    "selam peki günaydın "
+    # Polish
+    "nie dzięki dziękuję dalej dobrze proszę kontynuuj tak dobra lecimy świetnie jasne pewnie "
+    "rozumiem zgoda oczywiście cześć hej siema spoko doskonale "
     # Russian, Ukrainian, Korean
     "да нет спасибо продолжай продолжайте дальше хорошо ладно отлично ок давай пожалуйста верно "
-    "точно привет так ні дякую далі продовжуй добре 네 아니요 감사합니다 고마워 고마워요 계속 "
-    "계속해줘 좋아 좋아요 알겠습니다".split()
+    "точно понял поняла понятно ясно супер круто поехали прекрасно здорово согласен согласна "
+    "конечно ага угу окей привет здравствуй здравствуйте привіт так ні дякую далі продовжуй добре "
+    "зрозуміло чудово гаразд звісно "
+    "네 아니요 감사합니다 고마워 고마워요 계속 계속해줘 좋아 좋아요 알겠습니다".split()
 )
 #: Words that say nothing beside others; one of them alone may be a name.
 _BESIDE_OTHERS = frozenset(
-    "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft "
-    "très me tout marche fonctionne "
+    "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft klingt très me "
+    "tout marche fonctionne va got it top legal класс está bien muy todo vamos sigan tutto posto "
+    "mille molto muito mesmo pode seguir segue tudo certo je wel maar zo doe mee ziet eruit er "
+    "uit mycket du bardzo wielkie porządku wygląda jest wszystko большое очень всё все дуже "
     # Greetings by the time of day or week
     "morning afternoon evening night weekend day everyone everybody all morgen abend tag nacht "
-    "wochenende feierabend schönes schönen schöne guten gute zusammen alle "
-    "bonne journée soirée nuit "
-    "buenos buenas días tardes noches buongiorno buonasera giornata serata bom boa dia noite tarde "
-    "fijne fijn avond dag".split()
+    "wochenende feierabend schönes schönen schöne guten gute zusammen alle bonne journée soirée "
+    "nuit buenos buenas días tardes noches giornata serata bom boa dia noite "
+    "tarde fijne fijn avond dag dzień dobry wieczór noc доброе добрый утро день вечер ночи "
+    "спокойной god morgon kväll".split()
+)
+#: Laughter: haha, jajaja, kkkk, mdr, lol, ахаха.
+_LAUGHTER = (
+    "a?(?:[hj][aei]){2,}[hj]?|a+h(?:a+h+)+a*|k{3,}|(?:rs){2,}|lo+l+|lmao|rofl|p?t?mdr+|"
+    "а?(?:х[аеи]){2,}х?|哈{2,}|笑+|ㅋ{2,}"
+)
+#: Questions for how somebody is, which are greetings; each ends a sentence.
+_HOW_ARE_YOU = (
+    r"(?:^|(?<=[\s,.!?¡¿！。、]))(?:how (?:are (?:you|things)(?: doing)?|is it going|do you do)|"
+    r"how's it going|what's up|"
+    r"(?:na,? )?wie (?:geht(?:'s| es)(?: (?:dir|euch|ihnen))?|läuft(?:'s| es))|alles gut|"
+    r"comment (?:ça va|vas-tu|allez-vous|tu vas|vous allez)|ça va(?: bien)?|quoi de neuf|"
+    r"¿?(?:qué tal(?: estás?| va)?|c[óo]mo (?:estás?|está usted|te va|va todo|va))|"
+    r"come (?:va|stai|sta|state|ti va)|tutto bene|"
+    r"como (?:vai|vais|está|você está)|tudo (?:bem|bom)(?: (?:com você|contigo))?|"
+    r"hoe (?:gaat (?:het|ie)|gaat 't|is het)(?: (?:met )?(?:je|jou|jullie|u))?|alles goed|"
+    r"hur (?:mår du|är läget|går det)|nasılsın(?:ız)?|ne haber|"
+    r"jak (?:się (?:masz|macie|czujesz)|leci|tam|ci idzie)|co (?:słychać|u (?:ciebie|was))|"
+    r"как (?:(?:твои |ваши )?дела|(?:ты|вы)|жизнь|поживае(?:шь|те)|настроение)|что нового|"
+    r"як (?:справи|ти|ся маєш)|お?元気(?:です)?か?|調子はどう(?:ですか)?|你好吗|잘 지내(?:요|니)?)"
+    r"(?:,? (?:today|heute|denn|so|aujourd'hui|hoy|oggi|hoje|vandaag|idag|dziś|dzisiaj|сегодня))?"
+    r"\s*(?:[?!.,…？！。]+|$)"
 )
 #: Words that say nothing unless a question mark follows: then they are names, as of a language.
 _ALSO_NAMES = frozenset(("go", "next", "nice", "super", "prima"))
@@ -69,32 +111,78 @@ _ALSO_NAMES = frozenset(("go", "next", "nice", "super", "prima"))
 _QUESTION_WORDS = {
     "en": frozenset("what why how who whom whose".split()),
     "de": frozenset(
-        "warum wieso weshalb was wer wem wen wessen woher wohin womit wofür worüber".split()
+        "warum wieso weshalb was wer wem wen wessen woher wohin womit wofür worüber worum woran "
+        "worauf wozu".split()
     ),
-    "fr": frozenset("pourquoi comment quoi combien quel quelle quels quelles".split()),
-    "es": frozenset("qué quién cómo cuándo cuál dónde cuánto".split()),
-    "it": frozenset("cosa perché chi quale quanto".split()),
-    "pt": frozenset("quem porque porquê quê qual quanto".split()),
-    "nl": frozenset("wat waarom hoe hoeveel".split()),
+    "fr": frozenset("pourquoi comment quoi combien quel quelle quels quelles lequel".split()),
+    "es": frozenset("qué quién quiénes cómo cuándo cuál cuáles dónde cuánto cuánta".split()),
+    "it": frozenset("cosa perché chi quale quali quanto quanta quanti quante".split()),
+    "pt": frozenset("quem porque porquê quê qual quais quanto quanta quantos quantas".split()),
+    "nl": frozenset("wat waarom hoe hoeveel waarmee waarover".split()),
+    "sv": frozenset("vad varför hur vem vems vilken vilket vilka".split()),
+    "pl": frozenset(
+        "kto kogo komu czyj czyja czyje czego czemu dlaczego gdzie skąd dokąd ile ilu kiedy "
+        "jaki jaka jakie jakiego jakiej jakim jaką jakich".split()
+    ),
+    "tr": frozenset("neden niçin nerede nereye nereden nasıl hangi kaç".split()),
+    "ru": frozenset(
+        "кто кого кому кем ком чего чему чём чей чья чьё чьи где куда откуда почему зачем сколько "
+        "скольки какой какая какое какие какого какому каким каком какую каких".split()
+    ),
+    "uk": frozenset(
+        "хто кого кому ким кім чого чому чим де куди звідки скільки коли який яка яке які якого "
+        "якої якій якому яким яку яких".split()
+    ),
 }
 #: Words that also join clauses: they ask at the beginning.
 _FIRST_WORDS = {
     "en": frozenset("when where which".split()),
-    "de": frozenset("wann wie wo welche welcher welches".split()),
-    "fr": frozenset("quand que qu qui où".split()),
-    "es": frozenset("que quien cuando como por".split()),
+    "de": frozenset("wann wie wo welche welcher welches welchen welchem".split()),
+    "fr": frozenset("quand que qu qui où est-ce".split()),
+    "es": frozenset("que quien cuando como".split()),
     "it": frozenset("che come quando dove".split()),
-    "pt": frozenset("que quando como onde por".split()),
-    "nl": frozenset("wanneer wie waar welke".split()),
+    "pt": frozenset("que quando como onde".split()),
+    "nl": frozenset("wanneer wie waar welke welk".split()),
+    "sv": frozenset("när var".split()),
+    "pl": frozenset("co czym jak który która które czy".split()),
+    "tr": frozenset(),
+    "ru": frozenset("что чем как когда".split()),
+    "uk": frozenset("що як чи".split()),
 }
+#: Prepositions of two letters or more that may precede a question word at the beginning.
+_PREPOSITIONS = {
+    "en": "to with for from in on at by about of since until",
+    "de": "an auf aus bei bis durch für gegen in mit nach seit über um unter von vor zu ab zum",
+    "fr": "de avec pour chez dans sur par depuis en vers sous jusqu",
+    "es": "de con en para desde hasta por sobre",
+    "it": "di da con in su per tra fra",
+    "pt": "de do da com em para sobre desde até por no na",
+    "nl": "aan bij in met naar om op over per sinds tot uit van vanaf voor",
+    "sv": "på av med till från om för",
+    "pl": "na do od po za pod nad przy przez dla ze we bez przed",
+    "ru": "на во со до от из по за под над при про для без об через перед около",
+    "uk": "на до від із за по під над при про для без через перед",
+}
+#: Question words that may follow them, beside those above, and beginnings that rather join clauses.
+_AFTER_PREPOSITIONS = {
+    "en": _FIRST_WORDS["en"],
+    "de": _FIRST_WORDS["de"],
+    "fr": frozenset("qui quand où".split()),
+    "es": frozenset("que quien cuando donde cual".split()),
+    "it": frozenset("che dove cui".split()),
+    "pt": frozenset("que quando onde".split()),
+    "nl": _FIRST_WORDS["nl"],
+    "sv": _FIRST_WORDS["sv"],
+    "pl": frozenset("co czym której którym którego który którą których".split()),
+    "ru": frozenset("что чем когда котором который которого которой".split()),
+    "uk": frozenset(("що",)),
+}
+_JOINING_PAIRS = re.compile("(?:in|at) which (?:case|point)|para que |per quanto riguarda")
 #: Verbs that begin a question, and question words of other languages.
 _FIRST_OTHERS = frozenset(
     "is are was were does did can could should would will has have hasn isn aren "
     "ist sind war waren hat haben hatte kann können soll sollen gibt est sont avons avez "
-    "hay tenemos abbiamo temos is zijn kunnen hebben "
-    "что какой какая какие кто где когда почему зачем как сколько що який яка хто коли чому "
-    "co który która jaki jaka kto gdzie kiedy dlaczego jak ile hangi nerede nas\u0131l "
-    "neden".split()
+    "hay tenemos abbiamo temos is zijn kunnen hebben heb hebt heeft".split()
 )
 #: The same in scripts without spaces. Patterns beyond ASCII are compiled for texts beyond ASCII.
 _ASKING = (
@@ -102,7 +190,8 @@ _ASKING = (
     "뭐|무엇|어디|언제|왜|어떻게|"
     # Not to be told later, as in "tell me once it is done", nor "I need you to do it".
     "(?<![后後])告[诉訴]我|提醒我|我(?:需要(?![你您])|忘了)|(?<!たら)教えて|思い出せ|忘れた|"
-    "(?<!면)(?<!면 )알려|기억이 안"
+    "思い出させて|(?<!バグを)(?<!エラーを)(?<!原因を)(?:探して|見つけて)(?!直|修)|"
+    r"(?<!면)(?<!면 )알려|기억이 안|^\w+ ли\b"
 )
 
 
@@ -133,31 +222,69 @@ _REQUESTS = frozenset(
         # French
         _phrases("dis-moi dites-moi donne-moi donnez-moi rappelle-moi rappelez-moi indique-moi"),
         _phrases("il", "me nous", "faut", "le la les notre nos mon ma mes"),
+        _phrases("dis donne rappelle redis", "moi nous"),
         _phrases("je", "cherche", "le la les notre nos mon ma mes"),
         _phrases("j'ai", "besoin oublié", "du de la le les notre"),
         # Spanish
         _phrases("dime dinos dame danos recuérdame recuérdanos"),
         _phrases("necesito necesitamos busco", "el la los las nuestro nuestra mi mis"),
+        _phrases("me nos", "recuerdas dices"),
         _phrases("no", "recuerdo", "el la los las nuestro nuestra mi mis"),
         # Italian, Portuguese
         _phrases("dimmi dicci dammi ricordami ricordaci"),
+        _phrases("mi ci", "ricordi ridici dici dai sai"),
+        _phrases("puoi", "dirmi ricordarmi darmi"),
         _phrases("mi ci", "serve servono", "il lo la i gli le"),
         _phrases("ho", "bisogno", "del dello della dei delle"),
-        _phrases("diga-me diz-me lembra-me lembre-me dê-me dá-me"),
-        _phrases("me", "diga diz lembra lembre dê dá"),
+        _phrases("diga-me diz-me lembra-me lembre-me recorda-me relembra-me conta-me dê-me dá-me"),
+        _phrases("me", "diga diz lembra lembre recorda relembra conta fala passa dê dá"),
         _phrases("preciso precisamos", "do da dos das"),
         # Dutch
-        _phrases("zeg geef vertel", "me mij ons"),
+        _phrases("zeg geef vertel herinner", "me mij ons"),
         _phrases("ik", "zoek", "de het ons onze mijn"),
+        # Swedish, Polish, Turkish
+        _phrases("påminn berätta ge", "mig oss"),
+        _phrases("säg"),
+        _phrases("przypomnij powiedz podaj"),
+        _phrases("z o", "kim"),
+        _phrases("nie", "pamiętam"),
+        _phrases("söyle hatırlat"),
+        # Russian, Ukrainian
+        _phrases("напомни напомните подскажи подскажите скажи скажите назови назовите"),
+        _phrases("мне нам", "нужен нужна нужны"),
+        _phrases("я", "не", "помню"),
+        _phrases("нагадай нагадайте скажи скажіть підкажи підкажіть"),
+        _phrases("мені нам", "потрібен потрібна потрібні"),
     )
 )
+#: Verbs of prompts that ask to look something up, unless it is a fault or an order follows.
+_FINDING = frozenset(
+    "find such suche finde trouve trouvez retrouve cherche busca encuentra trova cerca acha "
+    "procura encontra zoek vind hitta znajdź poszukaj найди найдите отыщи знайди".split()
+)
+_OTHER_MEANING = frozenset("a an as de".split())  # after such a verb: "such a day", "cerca de"
+_NOT_LOOKED_UP = frozenset(
+    "and then all every und dann et puis y luego e poi en i oraz potem и затем та och ve "
+    "bug bugs error errors issue issues cause fehler ursache erreur bogue causa errore erro fout "
+    "oorzaak błąd błędy przyczynę ошибку ошибки баг причину помилку fel felet".split()
+)
 #: What follows such a beginning in an order to do something, or to be told of it later.
-_ORDERING = frozenset("once to bescheid wenn sobald als dès cuando zodra".split())
+_ORDERING = frozenset(
+    "once to bescheid wenn sobald daran dès cuando als zodra eraan dat żeby чтобы щоб att".split()
+)
+_INFINITIVE = re.compile(
+    "(?:(?:mi|nam|мне|нам|мені) )?(?:(?:d[aei] |d'|om )[^\\W_]+(?:[aeiê]r|re)|"
+    "[^\\W_]{2,}(?:[aiê]r|ть|ться|ти|ć))(?: |$)"
+)
 _LONGEST_REQUEST = 4
 _REQUEST_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 #: Words that join a question to what was said before, or only precede it.
-_JOINING = frozenset("and but so und aber et mais y pero e ed ma mas en maar".split())
-_PRECEDING = _JOINING | frozenset("hm hmm hmmm mm mh oh ah uh um äh ähm then dann also".split())
+_JOINING = frozenset(
+    "and but so und aber et mais y pero e ed ma mas en maar och men ale а и но але".split()
+)
+_PRECEDING = _JOINING | frozenset(
+    "pues wow hm hmm hmmm mm mh oh ah uh um äh ähm then dann also".split()
+)
 _FENCED = re.compile(r"(?ms)^```.*?(?:^```[ \t]*$|\Z)")  # a block of pasted code
 _WITHOUT_MEANING = SAYS_NOTHING | _BESIDE_OTHERS | _PRECEDING | STOP_WORDS
 #: Scripts that put no spaces between words.
@@ -169,8 +296,14 @@ _FEWEST = 2  # words with a meaning of their own that make a prompt more than ab
 _WORD_RUN = (
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
     "明白了?|知道了?|下一步|はい|ええ|うん|いいえ|ありがとう|ございます|ございました|続けて|ください|下さい|"
-    "お願いします|了解|です|わかりました|次へ?)+"
+    "お願いします|了解|です|わかりました|次へ?|"
+    "いや|違います?|違う|もう[一1]度|もう一回|やり直し|やり直して|完璧|最高|いい|ね|よ|なるほど|"
+    "わかった|分かった|分かりました|大丈夫|お願い|それで|そうです|よかった|進めて|行こう|オッケー|どうも|"
+    "おはよう|こんにちは|こんばんは|おやすみ|なさい|お疲れ様|でした|した)+"
 )
+#: The end of an order in Japanese, and its words that are not in hiragana.
+_ORDER_END = "[てで](?:ください|下さい|くれ)?[。！!]?$"
+_NO_HIRAGANA, _SAME_AGAIN = "[^\\W_\u3040-\u309f]+", "同じように|やり直|もう[一1]度"
 
 
 def asks_nothing(text: str) -> bool:
@@ -182,10 +315,12 @@ def asks_nothing(text: str) -> bool:
     text = text.strip().casefold()
     if _is_command(text):
         return True
+    if len(text) <= _BEGINNING:
+        text = re.sub(_HOW_ARE_YOU, " ", text.replace("\u2019", "'"))
     words, has_mark = _WORD.findall(text), has_question_mark(text)
     if has_mark and len(words) == 1 and words[0] in _ALSO_NAMES:
         return False
-    rest = [word for word in words if word not in SAYS_NOTHING and not _is_word_run(word)]
+    rest = [word for word in dict.fromkeys(words) if not _says_nothing(word)]
     if not rest:
         return True
     if has_mark or len(words) == 1:
@@ -205,21 +340,29 @@ def _asks(text: str) -> bool:
     if has_question_mark(text) or _contains(_ASKING, text):
         return True
     words = _WORD.findall(text[:_BEGINNING].casefold())
-    skipped = SAYS_NOTHING | _PRECEDING
-    first = next((word for word in words if word not in skipped), "")
+    rest = list(dropwhile(_precedes, words))
+    first, second = (*rest, "", "")[:2]
     begins = (_FIRST_OTHERS, *_QUESTION_WORDS.values(), *_FIRST_WORDS.values())
-    return any(first in beginnings for beginnings in begins)
+    if any(first in beginnings for beginnings in begins):
+        return True
+    return not _JOINING_PAIRS.match(" ".join(rest[:3])) and any(
+        first in prepositions.split()
+        and (second in _QUESTION_WORDS[language] or second in _AFTER_PREPOSITIONS[language])
+        for language, prepositions in _PREPOSITIONS.items()
+    )
 
 
 def _after_request(text: str) -> list[str] | None:
     """Return the words after a request, which only words that say nothing may precede."""
-    skipped = SAYS_NOTHING | _PRECEDING
     beginning = text[:_BEGINNING].casefold().replace("\u2019", "'")
-    words = list(dropwhile(skipped.__contains__, _REQUEST_WORD.findall(beginning)))
+    words = list(dropwhile(_precedes, _REQUEST_WORD.findall(beginning)))
+    if words and words[0] in _FINDING and _OTHER_MEANING.isdisjoint(words[1:2]):
+        return words[1:] if _NOT_LOOKED_UP.isdisjoint([*words, *_WORD.findall(beginning)]) else None
     for count in range(1, _LONGEST_REQUEST + 1):
         if " ".join(words[:count]) in _REQUESTS:
-            rest = words[count:]
-            return None if rest and rest[0] in _ORDERING else rest
+            rest = list(dropwhile(_precedes, words[count:]))
+            to_do = count <= 2 and _INFINITIVE.match(" ".join(rest[:3]))
+            return None if to_do or (rest and rest[0] in _ORDERING) else rest
     return None
 
 
@@ -233,13 +376,15 @@ def is_about_the_work(text: str) -> bool:
         return False
     requested = _after_request(text)
     if requested is not None:
-        return not _own_words(requested)
+        return not _own_words(requested, text)
     words = _WORD.findall(_FENCED.sub("", text)[:_BEGINNING].casefold())
     first = next((word for word in words if word not in _PRECEDING), "ok")
-    own = _own_words(words)
+    own = _own_words(words, text)
     few = len(own) < _FEWEST and not _contains(_UNSPACED, text)
-    agrees = first in SAYS_NOTHING or _is_word_run(first)
-    return agrees or few or not own
+    if _says_nothing(first) or few or not own or _is_japanese_order(text.strip()):
+        return True
+    clause = _WORD.findall(re.split(r"[,.!;:\n]", text, maxsplit=1)[0].casefold())
+    return len(clause) > 1 and all(word in _BESIDE_OTHERS or _precedes(word) for word in clause)
 
 
 def is_order(text: str) -> bool:
@@ -250,12 +395,29 @@ def is_order(text: str) -> bool:
     return is_short and not _asks(text) and not any(map(str.isdigit, text))
 
 
-def _own_words(words: Iterable[str]) -> set[str]:
+def _own_words(words: Iterable[str], text: str) -> set[str]:
+    """Return those of the words of a text that have a meaning of their own."""
+    common = _WITHOUT_MEANING | function_words(text)
     return {
         word
         for word in words
-        if not (word in _WITHOUT_MEANING or is_function_word(word) or _is_word_run(word))
+        if not (word in common or is_function_word(word) or _says_nothing(word))
     }
+
+
+def _is_japanese_order(text: str) -> bool:
+    """Return whether a text orders the same again, or names at most an object and a verb."""
+    if not _contains(_ORDER_END, text):
+        return False
+    return _contains(_SAME_AGAIN, text) or len(re.findall(_NO_HIRAGANA, text)) <= _FEWEST
+
+
+def _says_nothing(word: str) -> bool:
+    return word in SAYS_NOTHING or _is_word_run(word) or bool(re.fullmatch(_LAUGHTER, word))
+
+
+def _precedes(word: str) -> bool:
+    return word in _PRECEDING or _says_nothing(word)
 
 
 def _contains(pattern: str, text: str) -> bool:

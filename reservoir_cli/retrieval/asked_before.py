@@ -7,6 +7,7 @@ empty if it says nothing that its question does not say.
 # ruff: noqa: RUF001 - letters and signs of other scripts
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -252,8 +253,9 @@ def _is_content(word: str) -> bool:
 
 def content_words(text: str) -> frozenset[str]:
     """Return the content words of a text in any language, without their endings."""
-    words = re.findall(r"[^\W_]+", searched_text(text.casefold()))
-    return frozenset(without_ending(word) for word in words if _is_content(word))
+    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", text.casefold()))
+    searched = searched_text(" ".join(word for word in words if _is_content(word)))
+    return frozenset(map(without_ending, re.findall(r"[^\W_]+", searched)))
 
 
 def knows_nothing(text: str) -> bool:
@@ -271,55 +273,85 @@ _YES_NO = (
     r"(?:yes|yep|yeah|no|nope|ja|nein|doch|oui|non|si|sí|sì|no|sim|não|nee|tak|nie|evet|hayır|да"
     r"|нет|так|ні|是|不是|对|はい|いいえ|네|아니요)(?:$|[\s,.!。！，])"
 )
-#: The usual phrases of not knowing.
-_NOT_KNOWING = "|".join(
+#: The usual phrases of not knowing; each begins at the beginning of a word.
+_NOT_KNOWING_SPACED = "|".join(
     (
         # English
-        r"\b(?:don't|do not|doesn't|does not|didn't|did not|haven't|have not|couldn't|could not"
+        r"(?:don't|do not|doesn't|does not|didn't|did not|haven't|have not|couldn't|could not"
         r"|can't|cannot|can not|wasn't able to|unable to|not able to)\b[^.!?]{0,24}\b(?:know|have"
         r"|see|find|found|recall|remember|access|seen|locate|say|tell|mention\w*|been told)\b",
-        r"\bno (?:information|record|records|mention|memory|memories|details|data|idea|knowledge"
+        r"no (?:information|record|records|mention|memory|memories|details|data|idea|knowledge"
         r"|access|context|notes?|trace|results?)\b",
-        r"\bnot (?:sure|aware|mentioned|recorded|stored|found|known|something i|in my)\b",
-        r"\b(?:unknown to me|nothing (?:about|on|in|stored|is|was|here|that|related|matching)"
+        r"not (?:sure|aware|mentioned|recorded|stored|found|known|something i|in my)\b",
+        r"(?:never|not) (?:yet )?(?:told|mentioned to) me\b|never (?:talked|spoke) about\b",
+        r"(?:unknown to me|nothing (?:found|about|on|in|stored|is|was|here|that|related|matching)"
         r"|only (?:see|know)|lack (?:any|the|information))\b",
         # German
-        r"\bkeine?[nr]? (?:\w+ ){0,2}(?:informationen|information|angaben|hinweise?|daten|ahnung"
+        r"keine?[nr]? (?:\w+ ){0,2}(?:informationen|information|angaben|hinweise?|daten|ahnung"
         r"|zugriff|details|einträge|eintrag|kenntnis|erinnerung|notizen|aufzeichnungen)\b",
-        r"\b(?:weiß|weiss|kenne|finde|sehe|habe|erinnere|liegt|liegen|steht"
-        r"|kommt)\b[^.!?]{0,60}\b(?:nicht|nichts|nirgends|nur)\b|\bleider (?:nicht|nichts"
-        r"|keine?)\b|\bnicht bekannt\b",
+        r"(?:weiß|weiss|kenne|finde|sehe|habe|erinnere|liegt|liegen|steht"
+        r"|kommt)\b[^.!?]{0,60}\b(?:nicht|nichts|nirgends|nur)\b|leider (?:nicht|nichts|keine?)\b"
+        r"|nicht bekannt\b|nie(?:mals)?\b[^.!?]{0,30}\b(?:gesagt|erzählt|erwähnt|gesprochen"
+        r"|verraten)\b|nichts (?:\w+ ){0,2}(?:gefunden|gespeichert)\b|(?:hast|haben|habt"
+        r"|wurde)\b[^.!?]{0,40}\bnicht (?:gesagt|erzählt|erwähnt|verraten)\b"
+        r"|kann ich (?:\w+ ){0,3}nicht (?:sagen|beantworten|wissen)\b",
         # French
-        r"\bne (?:sais|connais|trouve|vois|dispose|possède|me souviens)\b|\bn'ai\b[^.!?]{0,30}"
-        r"\b(?:pas|aucune?|rien)\b|\b(?:aucune|pas d') ?(?:information|donnée|mention|trace"
-        r"|détail)",
+        r"ne (?:sais|connais|trouve|vois|dispose|possède|me souviens)\b"
+        r"|n'ai\b[^.!?]{0,30}\b(?:pas|aucune?|rien)\b|(?:aucune|pas d') ?(?:information|donnée"
+        r"|mention|trace|idée|détail)|(?:ne |n')[^.!?]{0,20}\b(?:pas|jamais"
+        r"|rien) (?:encore )?(?:dit|parlé|trouvé|mentionné|précisé|raconté)"
+        r"|ne peux pas (?:le )?(?:dire|savoir|répondre)|l'ignore\b|(?:j'ai|je n'ai) rien trouvé\b"
+        r"|(?:sais|trouve) (?:pas|rien)\b",
         # Spanish, Portuguese, Italian, Catalan
-        r"\bno (?:lo )?(?:sé|tengo|encuentro|recuerdo|dispongo|consta|hay|encontré|conozco)\b",
-        r"\b(?:ninguna|sin) información\b|\bnão (?:sei|tenho|encontrei|encontro|me lembro|há"
-        r"|disponho|consta)\b|\bnenhuma informação\b|\bnon (?:lo )?(?:so|ho|trovo|ricordo|dispongo"
-        r"|risulta|sono a conoscenza)\b|\bnessuna informazione\b|\bno (?:ho )?(?:sé|tinc)\b",
+        r"no (?:lo )?(?:sé|tengo|encuentro|recuerdo|dispongo|consta|hay|encontré|conozco)\b",
+        r"(?:no|nunca|aún no|todavía no) (?:me |lo |la |nos )*(?:ha[ns]? (?:dicho|contado"
+        r"|mencionado)|dijiste|contaste|hemos hablado|hablamos|consta)\b|ni idea\b"
+        r"|(?:lo )?desconozco\b|no (?:te |lo |se )*(?:puedo (?:decir|saber)|sabría)|no (?:he"
+        r"|hemos|se ha) encontrado\b|nada (?:al respecto|sobre es[eot])|(?:não|nunca"
+        r"|ainda não) (?:me |mo |nos )*(?:contou|contaste|disse(?:ste|ram)?|falou|falaste|falámos"
+        r"|falamos|mencionou)\b|não (?:faço (?:a menor )?ideia|consigo (?:dizer|saber|responder)"
+        r"|posso dizer|achei)\b|(?:nem ideia|desconheço)\b|nada (?:encontrado|sobre isso)\b"
+        r"|(?:non|mai)\b[^.!?]{0,20}\b(?:detto|parlato|raccontato|menzionato|trovato)\b|non (?:mi"
+        r"|ci) risulta\b|(?:nessuna idea|lo ignoro)\b|non (?:ne ho idea|saprei|posso (?:dirlo"
+        r"|dirtelo|saperlo|rispondere))\b|niente (?:al riguardo|su questo)\b",
+        r"(?:ninguna|sin) información\b|não (?:sei|tenho|encontrei|encontro|me lembro|há|disponho"
+        r"|consta)\b|nenhuma informação\b|non (?:lo )?(?:so|ho|trovo|ricordo|dispongo|risulta"
+        r"|sono a conoscenza)\b|nessuna informazione\b|no (?:ho )?(?:sé|tinc)\b",
         # Dutch, Swedish, Norwegian, Danish, Finnish
-        r"\b(?:weet|vind|herinner|ken)\b[^.!?]{0,30}\b(?:niet|niets)\b"
-        r"|\bgeen (?:\w+ )?(?:informatie|gegevens|idee|toegang|vermelding)\b|\b(?:vet|hittar|ved"
-        r"|finner|finder|husker|minns)\b[^.!?]{0,20}\b(?:inte|ikke|inget|ingenting)\b"
-        r"|\bingen (?:information|informasjon|uppgift|tilgang|tillgång)\b|\ben (?:tiedä|löydä"
-        r"|muista)\b|\bei (?:ole )?tieto",
+        r"(?:weet|vind|herinner|ken)\b[^.!?]{0,30}\b(?:niet|niets)\b|geen (?:\w+ )?(?:informatie"
+        r"|gegevens|idee|toegang|vermelding)\b|(?:niets?|nooit)\b[^.!?]{0,30}\b(?:verteld|gezegd"
+        r"|genoemd|gevonden|vinden|besproken|zeggen|over gehad)\b|(?:aldrig|inte) (?:berättat"
+        r"|sagt|nämnt)\b|ingen aning\b|(?:vet|hittar|ved|finner|finder|husker"
+        r"|minns)\b[^.!?]{0,20}\b(?:inte|ikke|inget|ingenting)\b|ingen (?:information|informasjon"
+        r"|uppgift|tilgang|tillgång)\b|en (?:tiedä|löydä|muista)\b|ei (?:ole )?tieto",
         # Polish, Czech, Hungarian, Romanian, Turkish, Greek
-        r"\bnie (?:wiem|mam|znam|pamiętam|znalazłem|posiadam)\b|\bbrak (?:informacji|danych)\b",
-        r"\b(?:nevím|nemám|neznám|nenašel|nepamatuji)\b|\bnem (?:tudom|találo\w+|emlék\w+"
-        r"|ismerem)\b|\bnincs (?:\w+ ){0,2}(?:információ\w*|adat\w*)|\bnu (?:știu|stiu|am|găsesc"
-        r"|gasesc)\b",
-        r"\b(?:bilgim|bilgi|kayıt|fikrim) (?:yok|bulunmuyor|bulamadım)|\bbilmiyorum\b"
-        r"|\bbulamadım\b",
+        r"nie (?:wiem|mam|znam|pamiętam|znalazł[ae]m|posiadam|umiem (?:tego )?powiedzieć|potrafię"
+        r"|mówił\w*|powiedział\w*|wspominał\w*|rozmawialiśmy)\b|nie mogę (?:tego "
+        r"|ci )*(?:powiedzieć|znaleźć)|(?:nic|niczego)\b[^.!?]{0,20}\bnie (?:wiem|ma|znalazł\w*"
+        r"|znajduję)\b|pojęcia\b|brak (?:informacji|danych)\b",
+        r"(?:nevím|nemám|neznám|nenašel|nepamatuji)\b|nem (?:tudom|találo\w+|emlék\w+|ismerem)\b"
+        r"|nincs (?:\w+ ){0,2}(?:információ\w*|adat\w*)|nu (?:știu|stiu|am|găsesc|gasesc)\b",
+        r"(?:bilgim|bilgi|kayıt|fikrim) (?:yok|bulunmuyor|bulamadım)|bilmiyorum\b|bulamadım\b",
         r"δεν (?:έχω|ξέρω|γνωρίζω|βρίσκω|θυμάμαι|υπάρχ)",
         # Russian, Ukrainian
-        r"\bне (?:знаю|нашл\w+|наш[её]л|помню|располагаю|знайш\w+|пам'ятаю|маю|имею)\b|\b(?:нет"
-        r"|немає|нема) (?:\w+ ){0,2}(?:информации|данных|сведений|інформації|даних|записей)",
+        r"не (?:знаю|нашл\w+|наш[её]л|помню|располагаю|знайш\w+|пам'ятаю|маю|имею|говорил\w*"
+        r"|сказал\w*|рассказывал\w*|упоминал\w*|могу (?:\w+ )?(?:сказать|ответить|найти)|казал\w*"
+        r"|розповідал\w*)\b|(?:понятия не имею|без понятия|мне (?:это )?неизвестно|не в курсе"
+        r"|не було згадки|гадки не маю|не можу сказати)\b|ничего\b[^.!?]{0,20}\bне наш"
+        r"|ничего об этом\b|(?:нет|немає|нема) (?:\w+ ){0,2}(?:информации|данных|сведений"
+        r"|інформації|даних|записей)",
+    )
+)
+#: Those of scripts whose words have no beginning, or prefixes.
+_NOT_KNOWING_RUNS = "|".join(
+    (
         # Chinese, Japanese, Korean
         "不知道|不清楚|不了解|不记得|不記得|没有[^。！？]{0,12}(?:信息|资料|記錄|记录|相关|提到|内容)",
         "沒有[^。！？]{0,12}(?:資訊|資料|記錄|相關|提到|內容)|无法(?:找到|得知|确定|回答)|查不到|找不到",
         "わかりません|分かりません|知りません|存じません|情報(?:が|は)?(?:ありません|ない|ございません)",
-        "見つかりません|覚えていません|모르|없습니다|없어요|찾을 수 없|기억나지|알지 못",
+        "見つかりません|覚えていません|(?:聞いて|伺って|教えてもらって|話して)(?:い)?(?:ません|ない)|お答えできません"
+        "|見当(?:が|も)つ[かき]|(?:見つから|分から|わから|知ら|覚えてい?)な(?:い|かった)|見つかりませんでした"
+        "|記録(?:が|は)(?:ない|ありません)|모르|없습니다|없어요|찾을 수 없|기억나지|알지 못",
         # Arabic, Hebrew, Persian, Hindi, Vietnamese, Indonesian, Amharic, Thai
         "لا أعرف|لا أعلم|ليس لدي|ليست لدي|لا توجد|لا أملك|لم أجد|אין לי|לא יודע|לא מצאתי"
         "|نمی‌?دانم|ندارم",
@@ -328,6 +360,7 @@ _NOT_KNOWING = "|".join(
         r"|ไม่รู้|ไม่พบ",
     )
 )
+_NOT_KNOWING = rf"\b(?:{_NOT_KNOWING_SPACED})|{_NOT_KNOWING_RUNS}"
 #: The usual offers to go on without an answer.
 _OFFERS = "|".join(
     (

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.util.languages import function_words
+from reservoir_cli.util.languages import ENGLISH_FUNCTION_WORDS, function_words
 
 Span = tuple[int, int]  #: The offsets of a part's first character and of the one after its last.
 #: Scripts written without spaces: each character is indexed as a word, and a run of them is
@@ -44,13 +44,7 @@ _LONGEST_QUESTION = 1 << 14  #: The characters of a question that are read.
 #: A phrase in quotes, or anything up to the next space.
 _TYPED = re.compile(r'"([^"]*)"(\*?)|(\S+)')
 
-STOP_WORDS = frozenset(
-    "a about am an and any are as at be been being but by can could did do does done for from had "
-    "has have having he her him his how i if in into is it its many may me might more most much "
-    "my no not of on or our she should so some than that the their them then there these they "
-    "this those to was we were what when where which who whom whose why will with would you "
-    "your".split()
-)
+STOP_WORDS = ENGLISH_FUNCTION_WORDS
 
 
 def indexed_text(text: str) -> str:
@@ -162,11 +156,12 @@ def content_words(question: str) -> str:
     Stop words are English ones and those of the question's language. The last turn of a follow-up
     may be a message of any size: only its beginning is read.
     """
-    question = question[:_LONGEST_QUESTION].lower()
-    words = _WORD.findall(searched_text(question))
+    question = unicodedata.normalize("NFC", question[:_LONGEST_QUESTION])
+    words = _WORD.findall(question.lower())
     stop_words = STOP_WORDS | function_words(question)
     chosen = [word for word in words if word not in stop_words] or words
-    return " ".join(list(dict.fromkeys(chosen))[:200])
+    searched = _WORD.findall(searched_text(" ".join(chosen)))
+    return " ".join(list(dict.fromkeys(searched))[:200])
 
 
 def match_query(word: str, scope: Scope) -> str:

@@ -1,4 +1,5 @@
 """A recall holds what stands out, in its session only once, and nothing for the work at hand."""
+# ruff: noqa: RUF001 - letters of other scripts
 
 import re
 from datetime import timedelta
@@ -277,6 +278,9 @@ yes, both|merge|push it now|mach es rückgängig|nein, lass es|ok, und jetzt com
 non, laisse|sí, hazlo|si, fallo|sim, faz isso|nee, laat maar|да, сделай|好的\uff0c提交吧
 thanks, that was all for today|guten Morgen zusammen|schönes Wochenende
 tell me more|tell me when it is done
+haha, that was close|está bien, borra la rama vieja|tutto a posto, chiudi la finestra
+всё хорошо, закрой вкладку|dobra, teraz zamknij okno|klopt, sluit het venster maar
+やり直して|いや、それじゃない|違います、隣のファイルです|別の画面も同じようにして|ログを消してください
 ```python
 def split(rows):
     return rows
@@ -287,6 +291,8 @@ which port does staging use?|and the old one?|does the worker run per depot|what
 prices differ by three cents|the sensor reboots after two days|use the naming of customs forms
 wie war das mit Lingui|welche Farbe hat das Banner|où est la clé|cuál es el puerto|哪个端口
 どこに鍵がありますか|почему мы отказались|no, why did we drop it?
+鍵の場所を思い出させて|火曜日の歯医者の予約を夕方に変更して|先月と同じように家賃を払った
+на какой полке стоит варенье|przypomnij mi numer szafki|herinner me aan de code van de kluis
 Please remind me of the plate of the van|I need the plate of the van|bitte nenn mir das Kennzeichen
 """.strip()
 
@@ -324,6 +330,38 @@ QUESTIONS = {
     "dime la clave": True,
     "告诉我门的密码": True,
     "鍵の場所を教えて": True,
+    "兄の住所を探して": True,
+    "to whom does the kettle belong": True,
+    "for how long is the pass valid": True,
+    "auf welchem Regal steht der Honig": True,
+    "mit wem fährt Jule": True,
+    "de quoi parlait la réunion": True,
+    "sur quelle étagère est le miel": True,
+    "con quién viaja Inés": True,
+    "en qué estante está la miel": True,
+    "di chi è la bici verde": True,
+    "su quale scaffale sta il miele": True,
+    "com quem viaja a Inês": True,
+    "em qual prateleira fica o mel": True,
+    "bij wie slaapt Jule": True,
+    "på vilken hylla står honungen": True,
+    "na jakiej półce stoi miód": True,
+    "czy Kuba oddał rower": True,
+    "на какой полке стоит мёд": True,
+    "у кого зелёный велосипед": True,
+    "вернул ли Миша велосипед": True,
+    "на якій полиці стоїть мед": True,
+    "hangi rafta bal var": True,
+    "find the name of the beekeeper": True,
+    "such mal den Namen des Imkers": True,
+    "ricordami il nome dell'apicoltore": True,
+    "mi ridici il codice": True,
+    "me lembra o nome do apicultor": True,
+    "herinner me aan de naam van de imker": True,
+    "podaj adres pszczelarza": True,
+    "напомните имя пасечника": True,
+    "мне нужен номер пасечника": True,
+    "нагадай адресу пасічника": True,
     "I need you to run it": False,
     "tell me once the upload has ended": False,
     "remind me to rotate the logs": False,
@@ -334,6 +372,27 @@ QUESTIONS = {
     "测试完成后告诉我": False,
     "終わったら教えて": False,
     "다 되면 알려줘": False,
+    "in which case, take the other one": False,
+    "find the bug and fix it": False,
+    "find all copies, then remove them": False,
+    "such a long day": False,
+    "cherche l'erreur et corrige-la": False,
+    "busca todas las copias y bórralas": False,
+    "cerca l'errore": False,
+    "найди копии и удали их": False,
+    "バグを見つけて": False,
+    "rappelle-moi d'arroser les plantes": False,
+    "recuérdame regar las plantas": False,
+    "ricordami di annaffiare le piante": False,
+    "me lembra de regar as plantas": False,
+    "herinner me eraan de planten water te geven": False,
+    "przypomnij mi podlać kwiaty": False,
+    "напомни полить цветы": False,
+    "дай знать, как закончишь": False,
+    "por favor, cierra la ventana": False,
+    "para que funcione, cierra la ventana": False,
+    "pour que ça marche, ferme la fenêtre": False,
+    "ne ferme pas la fenêtre": False,
     "we need a new button": False,
     "pin the version": False,
     "the version is pinned": False,

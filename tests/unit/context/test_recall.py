@@ -1,4 +1,5 @@
 """Recall for agents: quoted messages, or the reason why there are none."""
+# ruff: noqa: RUF001 - letters of other scripts
 
 import json
 import re
@@ -10,6 +11,7 @@ from builders import NOW, Compass
 from each import each
 
 from reservoir_cli import Filter, Message, Reservoir, UsageError
+from reservoir_cli.context import prompts_that_ask_nothing as prompts
 from reservoir_cli.context.prompts_that_ask_nothing import asks_nothing
 from reservoir_cli.context.recall import BY_WORDS, Reason, Recall, Skipped
 from reservoir_cli.context.render.context_frame import unwrap
@@ -18,6 +20,7 @@ from reservoir_cli.redaction import redact_messages
 from reservoir_cli.settings import config, paths
 from reservoir_cli.storage.passage import Passage
 from reservoir_cli.tokens import load_counter
+from reservoir_cli.util import languages
 
 #: Embeddings along two axes; questions and messages about their topic are on the first.
 NEAR, FAR = np.eye(2, dtype=np.float32)
@@ -268,6 +271,15 @@ Danke, passt so!|Alles klar, danke|danke dir|Danke, funktioniert!|vielen Dank, s
 sehr gut, danke|très bien, merci|merci bien, ça marche|ça me va
 va bene, grazie|obrigado|bedankt|tack|dziękuję|да, продолжай|спасибо|hay\u0131r
 好的|好的\uff0c谢谢|继续|はい、お願いします|続けて|계속해줘
+haha|hahaha, danke|jajaja|ahahah|kkkk|rsrs|mdr|lol|ахаха|хаха, супер|笑
+how are you?|Good evening! How are you doing today?|wie geht's?|Hallo, wie geht es dir heute?
+ça va ?|salut, comment allez-vous ?|hola, ¿qué tal?|¿cómo está usted?|ciao, come stai oggi?
+olá, tudo bem?|como vai?|hoi, hoe gaat het?|как дела?|здравствуйте, как поживаете?|jak leci?
+hej, hur mår du?|selam, nasılsın?|おはよう\uff01元気？|お元気ですか
+klingt gut|perfekt, danke dir|nickel, merci|está bien, gracias|muy bien|venga, vale|tutto bene
+capito, grazie mille|muito obrigado|entendi, pode seguir|dank je wel|begrepen, ga maar door
+спасибо большое|понятно, поехали|всё ясно|bardzo dziękuję|dobra, lecimy|wszystko jasne
+なるほど、わかった|完璧です|大丈夫です|もう一度お願いします
 """.strip()
 ASKED = """
 redis|CI|OS|why?|and why?|what did we do?|2026-02-13|404|fix it|/etc/hosts is wrong
@@ -278,6 +290,10 @@ dir|danke, und wie läuft Redis?|Redis läuft
 Go?|go?|Next?|how did we do this?|what was it about|and why was it so|so when was that
 wie war das noch|und wann war das|was war mit dem|comment on était|où était-ce|quand était-ce
 qué es esto|cómo era|quando era|hoe was het|wat was dat|como foi
+а это где|co to jest|kto to był|хто це|var är det|vad var det|hoeveel was het|di cosa
+how are you storing tokens?|how are the backups?|wie läuft's mit Redis?|¿cómo está el servidor?
+come va il backup?|как дела с сервером?|hoe gaat het met de backup?
+ten|pod|Mia|Ben|var|plus|haha-cache|jaja redis
 """.strip()
 
 
@@ -289,6 +305,10 @@ def test_consent_thanks_and_commands_are_not_questions(text):
 @each("text", re.split("[|\n]", ASKED))
 def test_questions_and_names_are_questions(text):
     assert not asks_nothing(text)
+
+
+def test_every_language_with_function_words_has_question_words():
+    assert set(prompts._QUESTION_WORDS) == set(prompts._FIRST_WORDS) == set(languages._WORDS)
 
 
 @pytest.mark.model
