@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.window_constants import RESERVE_SHARE
 from reservoir_cli.errors import UsageError
 from reservoir_cli.tokens.counter import PER_MESSAGE, TokenCounter
 
@@ -118,7 +119,7 @@ def plan(
     remaining = available - fixed
     borrowed = 0
     if budget is None and 0 < remaining < (minimum := min(min_history, available // 2)):
-        maximum = room + reserve // 2
+        maximum = room + int(RESERVE_SHARE * reserve)
         maximum = maximum if limit is None else min(limit, maximum)
         borrowed = min(minimum - remaining, max(0, maximum - available))
     if borrowed:

@@ -17,6 +17,7 @@ from reservoir_cli.context.prepare_request import Prepared
 from reservoir_cli.context.rank_messages import Inputs, rank_messages
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.shrink_to_fit import Chooser
+from reservoir_cli.context.window_constants import COMPACT_BELOW
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import EVERYTHING, Filter
 from reservoir_cli.redaction import Redactor
@@ -25,7 +26,6 @@ from reservoir_cli.storage.search.candidates import QuestionVector
 from reservoir_cli.storage.store import Store
 from reservoir_cli.tokens import AnthropicCounter
 
-COMPACT_BELOW = 500  # tokens; then, and in a session, one line introduces what is recalled
 #: The first recalled line of a context for a question that no message fits.
 NOTHING_FITS = "Nothing stored fits this question well; these are the nearest."
 

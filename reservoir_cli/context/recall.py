@@ -14,6 +14,7 @@ from reservoir_cli.context.prompts_that_ask_nothing import (
 )
 from reservoir_cli.context.render.formats import ContextWindow
 from reservoir_cli.context.render.json import WindowMessage
+from reservoir_cli.context.window_constants import SESSION_LEAST, SESSION_SHARE
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import EVERYTHING, Filter, Role, clean_text
 from reservoir_cli.redaction import Redactor
@@ -24,8 +25,6 @@ from reservoir_cli.storage.store import Store
 
 #: A longer prompt, such as a pasted log, is searched for by its beginning and its end.
 _LONGEST = 8_000
-#: A recall in a session, which nobody asked for, has this share of the budget, or so many tokens.
-_SESSION_SHARE, _SESSION_LEAST = 1 / 3, 400
 BY_WORDS = "Found by words alone: no embedding model is ready."
 
 
@@ -121,7 +120,7 @@ def prepare_recall(
     session = clean_text(exclude_conversation or "") or None
     said = tuple(Said(Role(role), clean_text(text)) for role, text in talk)
     if session or said:
-        budget = min(budget, max(_SESSION_LEAST, round(_SESSION_SHARE * budget)))
+        budget = min(budget, max(SESSION_LEAST, round(SESSION_SHARE * budget)))
     prepared = prepare(
         config.with_flags({"episodes": "off"}),
         question if len(question) <= _LONGEST else f"{question[:half]}\n{question[-half:]}",

@@ -1,4 +1,4 @@
-"""The shares of a window's budget, and of a message's priority, by which a window is filled."""
+"""The shares of budget and priority by which a window is filled, and other sizes of windows."""
 
 # Of the budget
 
@@ -9,6 +9,10 @@ RUNNING_SHARE, SMALL_BUDGET = 1 / 4, 500
 #: priority is below the second share of the last one taken are not tried.
 LITTLE_LEFT, FAR_BELOW = 0.15, 0.75
 SUMMARIES_SHARE = 1 / 4  # at most
+RESERVE_SHARE = 1 / 2  # of the reserve for the answer, which history may borrow beside sections
+COMPACT_BELOW = 500  # tokens; then, and in a session, one line introduces what is recalled
+#: A recall in a session, which nobody asked for, has this share of the budget, or so many tokens.
+SESSION_SHARE, SESSION_LEAST = 1 / 3, 400
 
 # Of a message's priority
 

@@ -3,7 +3,15 @@
 COSINE_SHARE, BM25_SHARE = 0.6, 0.4
 #: The best of many passages is near by chance: subtracted for each factor of e in their number.
 LENGTH_PENALTY = 0.03
+
+# Dates
+
 DATE_SHARE = 1.0
+#: How fast a score falls beside a span, by its length: a quarter of a day beside a day, a week
+#: beside a month. Outside of it a message has at most the second score.
+DATE_HALF_LIFE, BESIDE_DATE = 0.25, 0.5
+#: How much a day without a year counts in the years before the latest with a message from it.
+EARLIER_YEAR = 0.5
 
 # Words around a message
 

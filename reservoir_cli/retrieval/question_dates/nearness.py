@@ -4,18 +4,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import TYPE_CHECKING
 
+from reservoir_cli.retrieval import ranking_constants as constants
 from reservoir_cli.retrieval.question_dates.calendar_days import DaySpan
 from reservoir_cli.retrieval.question_dates.parser import find_dates
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-#: How fast a score falls beside a span, by its length: a quarter of a day beside a day, a week
-#: beside a month. Outside of it a message has at most this score.
-HALF_LIFE_SHARE, OUTSIDE = 0.25, 0.5
-#: How much a day without a year counts in the years before the latest with a message from it.
-EARLIER = 0.5
 
 _DAY_MS = 86_400_000
 
@@ -55,17 +50,17 @@ def date_scores(
     for span in spans:
         by_length.setdefault((span.end - span.start).days, []).append(span)
     for days, equally_long in by_length.items():
-        half_life = HALF_LIFE_SHARE * days * _DAY_MS
+        half_life = constants.DATE_HALF_LIFE * days * _DAY_MS
         by_weight: dict[float, list[tuple[float, float]]] = {}
         for span in equally_long:
             edges = list(_edges(span, first, last, zone))
             latest = _latest(edges, created_at) if span.every_year else 0
-            by_weight.setdefault(EARLIER, []).extend(edges[:latest])
+            by_weight.setdefault(constants.EARLIER_YEAR, []).extend(edges[:latest])
             by_weight.setdefault(1.0, []).extend(edges[latest:])
         for weight, weighted in by_weight.items():
             if weighted:
                 distances = _distances(sorted(weighted), created_at)
-                beside = OUTSIDE * np.exp2(distances / -half_life)
+                beside = constants.BESIDE_DATE * np.exp2(distances / -half_life)
                 nearness = weight * np.where(distances <= 0, 1.0, beside)
                 np.maximum(scores, nearness, out=scores)
     return scores
