@@ -89,7 +89,7 @@ _LINK = r"!?\[([^\[\]\n]*)\]\([^()\n]*\)"
 _MARKS_IN_WORD = r"(?<=\w)(?:[*`]+|~~)(?=\w)"
 _BACKSLASH = r"\\(?=[!-/:-@\[-`{-~])"
 _EMPHASIS = frozenset("b strong i em u code tt kbd".split())
-_HEADING = frozenset(f"h{level}" for level in range(1, 7))
+_HEADING = frozenset("h1 h2 h3 h4 h5 h6".split())
 #: Elements that begin a line.
 _BLOCKS = frozenset(
     "address article aside blockquote body br caption center dd details dialog div dl dt fieldset "

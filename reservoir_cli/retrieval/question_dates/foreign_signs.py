@@ -1,6 +1,9 @@
 """Words by which a date in another language than English is noticed, without its patterns."""
 
+from itertools import product
 from typing import NamedTuple
+
+_DUTCH_DAYS = "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag".split()
 
 
 class Signs(NamedTuple):
@@ -77,13 +80,9 @@ FOREIGN_SIGNS = {
     "nl": Signs(
         own="gisteren eergisteren vandaag overmorgen gisteravond gisterenavond gisterochtend "
         "gistermiddag vanochtend vanmorgen vanmiddag vanavond vannacht morgenochtend "
-        "morgenavond januari februari maart oktober maandag dinsdag woensdag donderdag vrijdag "
-        "zaterdag zondag "
-        + " ".join(
-            day + part
-            for day in "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag".split()
-            for part in ("avond", "ochtend", "middag", "nacht")
-        )
+        "morgenavond januari februari maart oktober "
+        + " ".join((*_DUTCH_DAYS, ""))
+        + " ".join(map("".join, product(_DUTCH_DAYS, ("avond", "ochtend", "middag", "nacht"))))
         + " weken maand maanden jaar jaren dagen zomer lente herfst voorjaar najaar kwartaal "
         "weekeinde geleden vorige voorvorige afgelopen volgende komende deze",
         shared="mei juni juli augustus morgen dag uur uren minuten sinds tussen vanaf eind medio",
