@@ -178,7 +178,7 @@ _AFTER_PREPOSITIONS = {
     "uk": frozenset(("що",)),
 }
 _JOINING_PAIRS = re.compile("(?:in|at) which (?:case|point)|para que |per quanto riguarda")
-#: Verbs that begin a question, and question words of other languages.
+#: Verbs that begin a question, or are in a statement.
 _FIRST_OTHERS = frozenset(
     "is are was were does did can could should would will has have hasn isn aren "
     "ist sind war waren hat haben hatte kann können soll sollen gibt est sont avons avez "
@@ -388,11 +388,15 @@ def is_about_the_work(text: str) -> bool:
 
 
 def is_order(text: str) -> bool:
-    """Return whether a text may be an order about the work at hand: short, and without a fact."""
+    """Return whether a text may be an order about the work at hand.
+
+    It is short, asks nothing, and has no number nor a verb of statements, such as ``is``.
+    """
     words = _WORD.findall(text[:_BEGINNING])
     letters = _LONGEST_ORDER_IN_LETTERS if _contains(_UNSPACED, text) else _BEGINNING
     is_short = len(words) <= _LONGEST_ORDER and len(text) <= letters
-    return is_short and not _asks(text) and not any(map(str.isdigit, text))
+    states = not _FIRST_OTHERS.isdisjoint(word.casefold() for word in words)
+    return is_short and not states and not _asks(text) and not any(map(str.isdigit, text))
 
 
 def _own_words(words: Iterable[str], text: str) -> set[str]:

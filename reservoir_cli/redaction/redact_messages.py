@@ -145,9 +145,7 @@ def describe_secrets(counts: Counter[str]) -> str:
 
 def redact_id(text: str) -> str:
     """Return an id, or a hash of it if it contains a secret, so that ids stay distinct."""
-    from reservoir_cli.redaction.find_secrets import find
-
-    if not find(text):
+    if not replacements(text):
         return text
     import hashlib  # loads OpenSSL, which few messages need
 

@@ -32,7 +32,7 @@ YEARS = (
     r"|(?P<it>(?:dal|tra il|fra il) {Y} (?:al|e|e il) {Y}|(?:nel|dal|del) {Y})"
     r"|(?P<pt>(?:em|desde|ate|até) {Y})"
     r"|(?P<nl>(?:tussen|van) {Y} (?:en|tot) {Y}|(?:sinds|vanaf|tot) {Y})"
-    r"|(?P<ru>(?:между|с) {Y} (?:и|по|до) {Y}|(?:в|во|с|до|за) {Y})"
+    r"|(?P<ru>(?:между|с) {Y} (?:и|по|до) {Y}|(?:в|во|с|до|за) {Y})"  # noqa: RUF001
     r"|(?P<pl>(?:od|miedzy|między) {Y} (?:do|a|i) {Y}|(?:w|od) {Y}))\b"
 ).replace("{Y}", r"\d{4}") + COUNTED
 FOREIGN_SIGNS = {

@@ -60,7 +60,7 @@ _YEAR_WORDS = "去年|今年|明年|前年|昨年|来年|一昨年"
 _JAPANESE_UNITS = "週間|[ヶかカケ箇]月|時間"
 #: Words that begin with a Japanese weekday, and weekdays in general.
 _JAPANESE_DAY = "(?<!毎週)(?<!毎)(?P<{}>[月火水木金土日])曜(?:日|(?!日))(?!ごと|大工|ロード|劇場)"
-_ITS_DAY = "(?:の?[月火水木金土日]曜日?|[（(][月火水木金土日][)）])?"
+_ITS_DAY = "(?:の?[月火水木金土日]曜日?|[（(][月火水木金土日][)）])?"  # noqa: RUF001
 _PATTERN = (
     f"(?P<year>\\d{{4}}|[一二][零〇一二三四五六七八九]{{3}}|{_INSIDE}(?:{_YEAR_WORDS}))"
     f"(?:年|(?<=年))[的の]?(?P<month>{_NUMBER})月(?:(?P<day>{_NUMBER})[日号號]{_ITS_DAY}|(?P<part>{_PARTS}))?"

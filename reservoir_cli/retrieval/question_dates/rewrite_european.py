@@ -5,16 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
-from reservoir_cli.retrieval.question_dates.european_languages import (
-    DUTCH,
+from reservoir_cli.retrieval.question_dates.date_language import Language
+from reservoir_cli.retrieval.question_dates.foreign_signs import COUNTED
+from reservoir_cli.retrieval.question_dates.germanic_languages import DUTCH, GERMAN
+from reservoir_cli.retrieval.question_dates.romance_languages import (
     FRENCH,
-    GERMAN,
     ITALIAN,
     PORTUGUESE,
     SPANISH,
-    Language,
 )
-from reservoir_cli.retrieval.question_dates.foreign_signs import COUNTED
 from reservoir_cli.retrieval.question_dates.slavic_languages import POLISH, RUSSIAN
 
 Parts = Mapping[str, str]
@@ -164,7 +163,7 @@ def _expressions(name: str) -> dict[str, str]:
 def _joined_dates(language: Language, near: Iterable[str]) -> str:
     """Return the pattern of two joined dates, of which only the first may be a number alone."""
     month, short, weekday = map(_any_of, (language.months, language.short, language.weekdays))
-    number, year = rf"{_DAY}(?:\.|er|e|o|-?го)?", _YEAR + COUNTED
+    number, year = rf"{_DAY}(?:\.|er|e|o|-?го)?", _YEAR + COUNTED  # noqa: RUF001
     of_year = f"(?:,? (?:de |del |do |van )?{year})?"
     last = (
         rf"(?:(?:{weekday}(?:[ -]feira)?,? (?:den |dem |il |de |dia )?)?{number} (?:de |di |van )?"

@@ -1,6 +1,7 @@
 """The words of Russian and Polish for dates: inflected forms, separated by ``|``."""
+# ruff: noqa: RUF001 - letters of other scripts
 
-from reservoir_cli.retrieval.question_dates.european_languages import Language, counts
+from reservoir_cli.retrieval.question_dates.date_language import Language, counts
 
 _RUSSIAN_YEAR = r"(?:,? {Y}(?: г(?:ода|оду|од|\.)?)?| {WHOSE} год[ау])?"
 _RUSSIAN_DAYTIME = "(?: (?:утром|днем|вечером|ночью))?"

@@ -245,12 +245,12 @@ def test_in_a_session_what_the_asker_said_after_a_reply_is_chosen_with_it(
     assert choices == [[*asked, *told[:is_chosen]]]
 
 
-LONG = "Open the hatch at night and close it before the sun is on it, or it gets worse."
-
-
 def test_a_statement_that_stands_out_is_recalled_for(facts):
-    fact = facts.tell("the cellar is damp again", LONG, between(0.9))
-    assert fact[1] in facts.recalled("cellar damp again since Friday", **SESSION)
+    fact = facts.tell("the cellar is damp again", "open the hatch at night", between(0.9))
+    assert facts.recalled("cellar damp again since Friday", **SESSION) == fact
+
+
+LONG = "Open the hatch at night and close it before the sun is on it, or it gets worse."
 
 
 @pytest.mark.parametrize(

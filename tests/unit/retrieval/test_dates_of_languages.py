@@ -1,4 +1,5 @@
 """Dates in several languages mean what the English ones beside them mean."""
+# ruff: noqa: RUF001 - letters of other scripts
 
 from each import each
 from named_days import NOW, format_spans

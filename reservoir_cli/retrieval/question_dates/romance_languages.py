@@ -1,132 +1,13 @@
-"""The words of European languages for dates, and the patterns of dates.
+"""The words of French, Spanish, Italian and Portuguese for dates."""
 
-Patterns match text in lower case, without accents, with single spaces between words. In them
-``{M}`` is a month, ``{S}`` a season or quarter, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count,
-``{U}`` a unit, ``{W}`` a weekday, ``{ENDS}`` two joined dates. More precise patterns come first.
-"""
-
-from collections.abc import Mapping
-from typing import NamedTuple
-
-
-class Language(NamedTuple):
-    """The words for dates in a language, without accents."""
-
-    months: str  # the names of each month, separated by ``|``; abbreviations are in ``short``
-    short: str
-    weekdays: str
-    seasons: Mapping[str, str]  # patterns of seasons and quarters, with the English ones
-    numbers: Mapping[str, str]
-    units: Mapping[str, str]  # beginnings of units, with the English units; the longest first
-    leads: Mapping[str, str]
-    which: Mapping[str, str]  # words for "last", "next" and the like
-    parts: Mapping[str, str]  # words for the beginning, middle and end of a period
-    near: Mapping[str, str]  # words for "yesterday" and the like
-    joints: Mapping[str, str]  # words that may connect two dates
-    patterns: tuple[tuple[str, str], ...]
-    articles: str = ""  # words before the ends of a range
-    names: str = ""  # words that are names or nouns if they begin with a capital letter
-
-
-def counts(words: str) -> dict[str, str]:
-    """Return words for two, three and so on with their numbers."""
-    return {word: str(number) for number, word in enumerate(words.split(), 2)}
-
+from reservoir_cli.retrieval.question_dates.date_language import Language, counts
 
 #: The trimesters of a pregnancy are not quarters.
 _FRENCH_QUARTER = "trimestre(?! de (?:la )?grossesse)"
 _SPANISH_QUARTER = "trimestre(?! del? embarazo)"
+_ITALIAN_QUARTER = "trimestre(?! d(?:i|ella) gravidanza)"
+_PORTUGUESE_QUARTER = "trimestre(?! d[ae] (?:gravidez|gestacao))"
 
-GERMAN = Language(
-    months="januar|janner februar|feber marz|maerz april mai juni juli august september oktober "
-    "november dezember",
-    short="jan feb mrz apr mai jun jul aug sept|sep okt nov dez",
-    weekdays="montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag",
-    seasons={
-        "frue?h(?:ling|jahr)": "spring",
-        "sommer": "summer",
-        "herbst": "autumn",
-        "winter": "winter",
-        r"(?:1\.|erste[ns]?) quartal": "Q1",
-        r"(?:2\.|zweite[ns]?) quartal": "Q2",
-        r"(?:3\.|dritte[ns]?) quartal": "Q3",
-        r"(?:4\.|vierte[ns]?) quartal": "Q4",
-    },
-    numbers={
-        **counts("zwei drei vier funf sechs sieben acht neun zehn elf zwolf"),
-        **dict.fromkeys(("ein", "eine", "einem", "einer", "einen"), "1"),
-        "fuenf": "5",
-        "zwoelf": "12",
-        "ein paar": "a few",
-        "paar": "a few",
-        "einigen": "a few",
-        "einige": "a few",
-        "wenigen": "a few",
-        "mehreren": "several",
-        "einem halben": "half a",
-    },
-    units={
-        "tag": "day",
-        "wochenende": "weekend",
-        "woche": "week",
-        "monat": "month",
-        "quartal": "quarter",
-        "jahr": "year",
-        "stunde": "hour",
-        "minute": "minute",
-    },
-    leads={
-        "seit": "since",
-        "bis": "until",
-        "nach": "after",
-        "vor": "before",
-        "zwischen": "between",
-        "von": "from",
-        "vom": "from",
-    },
-    which={"vorletzt": "before last", "letzt": "last", "vergangen": "last", "vorig": "last",
-           "dies": "this", "nachst": "next", "naechst": "next", "kommend": "next"},
-    parts={"anfang": "early", "mitte": "mid", "ende": "end of"},
-    near={
-        "vorgestern": "day before yesterday",
-        "gestern": "yesterday",
-        "heute": "today",
-        "ubermorgen": "day after tomorrow",
-        "uebermorgen": "day after tomorrow",
-        "morgen": "tomorrow",
-        "neulich": "the other day",
-    },
-    joints={"bis": "to", "bis zum": "to", "-": "to", "–": "to", "und": "and", "oder": "or"},
-    patterns=(
-        ("range", r"(?:(?P<between>zwischen)|von|vom|seit|am) {ENDS}(?: {WHOSE} jahres)?"),
-        ("date", r"{D}\.\s?(?P<number>1[0-2]|0?[1-9])\.\s?{Y}"),
-        ("date", r"(?:am|vom|zum|seit dem|den) {D}\.\s?(?P<number>1[0-2]|0?[1-9])\.(?!\s?\d)"),
-        ("days", r"{LEAD}?(?:{W},? (?:den |dem )?)?{D}\.?"
-                 r"(?: ?(?:bis|-|–|und)(?: zum)? ?{UNTIL}\.?)?"
-                 r" (?:{M}|{SHORT}\.?)(?:,? {Y}| {WHOSE} jahres)?"),
-        ("month", r"{WHICH} {M}(?! {Y})"),
-        ("month", r"{PART} {M}(?: {Y}| {WHOSE} jahres)?"),
-        ("month", r"(?:im|{LEADWORD}) {M}(?: {Y}| {WHOSE} jahres)?"),
-        ("month", r"{M} (?:{Y}|{WHOSE} jahres)"),
-        ("month", r"(?P<month>januar|janner|februar|marz|maerz|oktober|dezember)"),
-        ("month", r"{WHICH} {S}(?! {Y})"),
-        ("month", r"{PART}(?: des| vom)? {S}s?(?: {Y}| {WHOSE} jahres)?"),
-        ("month", r"(?:im|{LEADWORD})(?: dem| zum)? {S}(?: {Y}| {WHOSE} jahres)?"),
-        ("month", r"(?!winter \d){S} (?:{Y}|{WHOSE} jahres)"),  # that is English, too
-        ("weekday", r"{W} {WHICH} (?P<week>woche)"),
-        ("weekday", r"{WHICH} {W}(?:abend|morgen|nachmittag|vormittag|nacht)?"),
-        ("weekday", r"(?:am|vom|zum|zwischen|von|(?P<lead>seit|bis)) {W}"
-                    r"(?:abend|morgen|nachmittag|vormittag|nacht)?"),
-        ("rolling", r"(?:in den |wahrend der |der |die )?(?:letzten|vergangenen) {N} {U}"),
-        ("ago", r"vor {N} {U}"),
-        ("period", r"{WHICH} {U}"),
-        ("period", r"(?:am|ubers) (?P<unit>wochenende)"),
-        ("year", r"(?:im jahre?|{LEADWORD}|{PART}) {Y}"),
-        ("near", r"{NEAR}(?: (?:abend|morgen|fruh|nachmittag|vormittag|mittag|nacht))?"),
-    ),
-    articles="am|dem|den|zum|im",
-    names="morgen",
-)  # fmt: skip
 FRENCH = Language(
     months="janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
     short="janv|jan fevr|fev mars avr mai juin juil aout sept oct nov dec",
@@ -212,6 +93,7 @@ FRENCH = Language(
     ),
     articles="le|en",
 )  # fmt: skip
+
 SPANISH = Language(
     months="enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre "
     "noviembre diciembre",
@@ -303,9 +185,7 @@ SPANISH = Language(
     ),
     articles="el|en",
 )  # fmt: skip
-#: The trimesters of a pregnancy, again.
-_ITALIAN_QUARTER = "trimestre(?! d(?:i|ella) gravidanza)"
-_PORTUGUESE_QUARTER = "trimestre(?! d[ae] (?:gravidez|gestacao))"
+
 _ITALIAN_PAST = "(?P<which>(?:scors|passat|prossim)[oaie])"
 _ITALIAN_YEAR = "(?: (?:del(?:l'anno)? )?{Y}| dell(?:'anno|o) {WHOSE}(?: anno)?)?"
 #: Holidays that begin with a weekday, and weekdays in general.
@@ -425,6 +305,7 @@ ITALIAN = Language(
     articles="il|lo|la",
     names="sabato domenica maggio",
 )  # fmt: skip
+
 _OF_YEAR = "(?:,? (?:de |do (?:ano (?:de )?)?)?{Y}| do ano {WHOSE})?"
 PORTUGUESE = Language(
     months="janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro "
@@ -529,108 +410,4 @@ PORTUGUESE = Language(
     ),
     articles="o|a|os|em|no|na|(?:o |no |em )?dia|dias",
     names="marco maio",
-)  # fmt: skip
-_DUTCH_YEAR = "(?:,? {Y}| (?:van )?{WHOSE} jaar)?"
-_DUTCH_NIGHTS = "(?:avond|ochtend|morgen|middag|namiddag|nacht)?"
-DUTCH = Language(
-    months="januari februari maart april mei juni juli augustus september oktober november "
-    "december",
-    short="jan feb mrt apr mei jun jul aug sept|sep okt nov dec",
-    weekdays="maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
-    seasons={
-        "(?:voorjaar|lente)": "spring",
-        "zomer": "summer",
-        "(?:najaar|herfst)": "autumn",
-        "winter": "winter",
-        "(?:eerste|1e|1ste) kwartaal": "Q1",
-        "(?:tweede|2e|2de) kwartaal": "Q2",
-        "(?:derde|3e|3de) kwartaal": "Q3",
-        "(?:vierde|4e|4de) kwartaal": "Q4",
-    },
-    numbers={
-        **counts("twee drie vier vijf zes zeven acht negen tien elf twaalf"),
-        "een": "1",
-        "veertien": "14",
-        "vijftien": "15",
-        "twintig": "20",
-        "een paar": "a few",
-        "paar": "a few",
-        "enkele": "a few",
-        "enige": "a few",
-        "een aantal": "several",
-        "meerdere": "several",
-        "een half": "half a",
-    },
-    units={"weekend": "weekend", "weekeind": "weekend", "week": "week", "weken": "week",
-           "dag": "day", "maand": "month", "kwarta": "quarter", "jaar": "year", "jaren": "year",
-           "uur": "hour", "uren": "hour", "minu": "minute"},
-    leads={
-        "sinds": "since",
-        "vanaf": "since",
-        "tot": "until",
-        "tot en met": "until",
-        "t/m": "until",
-        "voor": "before",
-        "na": "after",
-        "tussen": "between",
-        "van": "from",
-    },
-    which={"voorlaatst": "before last", "voorvorig": "before last", "eervorig": "before last",
-           "vorig": "last", "afgelopen": "last", "verleden": "last", "laatst": "last",
-           "voorbij": "last", "volgend": "next", "komend": "next", "aanstaand": "next",
-           "dez": "this", "dit": "this"},
-    parts={"begin": "early", "midden": "mid", "medio": "mid", "half": "mid", "eind": "end of",
-           "einde": "end of"},
-    near={
-        "eergisteren": "day before yesterday",
-        "gisteravond": "last night",
-        "gisterenavond": "last night",
-        "gisterochtend": "yesterday",
-        "gisterenochtend": "yesterday",
-        "gistermiddag": "yesterday",
-        "gisteren": "yesterday",
-        "vandaag": "today",
-        "vanochtend": "today",
-        "vanmorgen": "today",
-        "vanmiddag": "today",
-        "vanavond": "tonight",
-        "vannacht": "tonight",
-        "overmorgen": "day after tomorrow",
-        "morgen": "tomorrow",
-        "morgenavond": "tomorrow",
-        "morgenochtend": "tomorrow",
-    },
-    joints={"tot": "to", "tot en met": "to", "tot aan": "to", "t/m": "to", "-": "to", "–": "to",
-            "en": "and", "en op": "and", "of": "or"},
-    patterns=(
-        ("range", r"(?:(?P<between>tussen)|van|vanaf|sinds|op) {ENDS}(?: van {WHOSE} jaar)?"),
-        ("days", r"(?:{LEADWORD} )?(?:op )?(?:{W},? )?(?:de )?{D}(?:e|ste|de)?"
-                 r"(?: ?(?:tot|tot en met|t/m|en|-|–) ?(?:de )?{UNTIL}(?:e|ste|de)?)?"
-                 rf" (?:van )?(?:{{M}}|{{SHORT}}\.?){_DUTCH_YEAR}"),
-        ("month", r"{WHICH} {M}(?! {Y})"),
-        ("month", r"(?:in |in het )?{PART}(?: van)? {M}(?: {Y}| (?:van )?{WHOSE} jaar)?"),
-        ("month", rf"(?:in|in de maand|van|{{LEADWORD}}) {{M}}{_DUTCH_YEAR}"),
-        ("month", r"{M} (?:{Y}|(?:van )?{WHOSE} jaar)"),
-        ("month", r"(?P<month>januari|februari|oktober)"),
-        ("month", r"(?:de |het )?{WHICH} {S}(?! {Y})"),
-        ("month", r"(?:in |aan )?(?:het )?{PART}(?: van)?(?: de| het)? {S}(?: (?:van )?{Y})?"),
-        ("month", r"(?:in|tijdens|van|{LEADWORD})(?: de| het)? {S}"
-                  r"(?: (?:van )?{Y}| (?:van )?{WHOSE} jaar)?"),
-        ("month", r"(?!winter \d){S} (?:van )?(?:{Y}|{WHOSE} jaar)"),
-        ("weekday", rf"{{W}}{_DUTCH_NIGHTS} (?:van |in )?(?:de )?{{WHICH}} (?P<week>week)"),
-        ("weekday", rf"{{WHICH}} {{W}}{_DUTCH_NIGHTS}"),
-        ("weekday", r"{W} (?P<which>laatstleden|aanstaande)"),
-        ("weekday", rf"(?:op|{{LEADWORD}}) {{W}}{_DUTCH_NIGHTS}"),
-        ("weekday", r"(?<!\bde )(?<!\been )(?<!\bper )(?<!\bdie )(?<!\belke )(?<!\biedere )"
-                    rf"(?<!\bgoede ){{W}}{_DUTCH_NIGHTS}"),
-        ("rolling", r"(?:in |gedurende )?(?:de )?(?:afgelopen|laatste|voorbije) {N} {U}"),
-        ("rolling", r"(?:de )?(?:afgelopen|laatste|voorbije) (?P<unit>dagen|weken|maanden|jaren)"),
-        ("period", r"(?:de |het |van |in |in de |in het )?{WHICH} {U}"),
-        ("period", r"(?:in het|tijdens het) (?P<unit>weekend|weekeinde)"),
-        ("ago", r"{N} {U} (?:geleden|terug)"),
-        ("year", r"(?:in(?: het jaar)?|het jaar|{LEADWORD}|{PART}(?: van)?) {Y}"),
-        ("near", r"{NEAR}(?! de dag)"),
-    ),
-    articles="de|het|op|op de",
-    names="mei",
 )  # fmt: skip
