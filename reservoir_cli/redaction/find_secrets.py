@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from reservoir_cli.redaction.false_alarms import Proof, is_real, is_real_token
 from reservoir_cli.redaction.names_of_secrets import FOREIGN
-from reservoir_cli.redaction.plain_words import words_to_scan
 from reservoir_cli.redaction.read_values import Value, read_value
 from reservoir_cli.redaction.secrets_by_surroundings import BLOCKS, GUESSES, Rule
 from reservoir_cli.redaction.secrets_in_tables import (
@@ -145,7 +144,7 @@ def _find_without(
 
 def _tokens_of(text: str) -> list[Secret]:
     secrets: list[Secret] = []
-    _find_tokens(text, text.split(), secrets)
+    _find_tokens(text, secrets)
     return secrets
 
 
@@ -158,18 +157,15 @@ def _has_invisible(text: str) -> bool:
 
 
 def _find_visible(text: str) -> list[Secret]:
-    scanned = words_to_scan(text)
-    if not scanned:
-        return []
     # Lowercasing İ would give two characters and shift all offsets after it.
     lowered = text.replace("\u0130", "i").lower()
     secrets: list[Secret] = []
-    _find_tokens(text, scanned, secrets)
+    _find_tokens(text, secrets)
     for rule in BLOCKS:
         present = any(word in lowered for word in rule.words)
         for match in re.finditer(rule.pattern, text) if present else ():
             _add(Secret(rule.kind, *match.span()), secrets)
-    by_rule = _words_by_rule(lowered, "\n".join(scanned).lower(), is_ascii=text.isascii())
+    by_rule = _words_by_rule(lowered, is_ascii=text.isascii())
     for number, words in by_rule.items():
         _apply_rule(GUESSES[number], words, lowered, text, secrets)
     if by_rule and ("\n" in text or "insert" in lowered):
@@ -194,9 +190,9 @@ def _find_in_tables(text: str, lowered: str, words: Collection[str], secrets: li
                 _add(Secret("secret-value", start, end), secrets)
 
 
-def _find_tokens(text: str, scanned: list[str], secrets: list[Secret]) -> None:
+def _find_tokens(text: str, secrets: list[Secret]) -> None:
     """Add the tokens of a text, which are in its long words: most texts have few of them."""
-    long_words = " ".join([word for word in scanned if len(word) >= SHORTEST_TOKEN])
+    long_words = " ".join([word for word in text.split() if len(word) >= SHORTEST_TOKEN])
     for kind, literals in possible_kinds(long_words) if long_words else ():
         beginnings = literals if kind.begins else ()
         if next(_matches(kind.pattern, beginnings, long_words), None) is None:
@@ -210,7 +206,6 @@ class _SearchWords(NamedTuple):
     """What is looked for in a text to find the rules that may match it."""
 
     first: tuple[str, ...]  #: In every text; prose contains few of them.
-    in_words: tuple[str, ...]  #: In words that are no plain ones.
     longer: Mapping[str, tuple[str, ...]]  #: If a text contains a part of it, by this part.
     rules: Mapping[str, tuple[int, ...]]  #: The rules that only need a word, by word.
     needs: frozenset[str]  #: What the other rules need.
@@ -249,11 +244,8 @@ def _lookup(is_ascii: bool, has_digit: bool) -> _SearchWords:
             longer.setdefault(part, []).append(text)
         else:
             first.append(text)
-    # A letter beyond ASCII may be in the other word of a name of two, as of a plain "accès wifi".
-    in_words = [text for text in first if text.isalpha() and text.isascii()]
     return _SearchWords(
-        tuple([text for text in first if text not in in_words]),
-        tuple(in_words),
+        tuple(first),
         {part: tuple(texts) for part, texts in longer.items()},
         {word: tuple(numbers) for word, numbers in rules.items()},
         frozenset(needs),
@@ -262,14 +254,10 @@ def _lookup(is_ascii: bool, has_digit: bool) -> _SearchWords:
     )
 
 
-def _words_by_rule(lowered: str, scanned: str, *, is_ascii: bool) -> dict[int, list[str]]:
-    """Return the numbers of the rules that may match a text, in their order, and their words.
-
-    :param scanned: those words of the text that may be a secret or announce one.
-    """
+def _words_by_rule(lowered: str, *, is_ascii: bool) -> dict[int, list[str]]:
+    """Return the numbers of the rules that may match a text, in their order, and their words."""
     lookup = _lookup(is_ascii, _DIGIT.search(lowered) is not None)
     present = {part for part in lookup.first if part in lowered}
-    present.update([part for part in lookup.in_words if part in scanned])
     parts = present & lookup.longer.keys()
     while parts:
         longer = {text for part in parts for text in lookup.longer[part] if text in lowered}

@@ -120,20 +120,6 @@ CALLS_WITH_NAME = (
 )
 SUFFIX = rf"[a-z0-9_]{{0,40}}+(?:-base)?{_ABOUT}"
 NAME_WORDS = ("key", "pass", "pw", "secret", "token", "psk")
-#: Parts of words that announce a secret.
-TELLING = (*NAME_WORDS, "pin", "cred", "login", "auth", "identified", *FOREIGN_WORDS)
-#: How some of them stand in words that announce one: not as in "passing", "capital" or "monkey".
-IN_LETTERS = {
-    "api": "api(?![a-z])",
-    "auth": "auth(?:orization)?(?![a-z])|auth(?:token|cookie)",
-    "cred": "cred(?:s|entials?|enciales)?(?![a-z])",
-    "key": f"(?<![a-z])keys?(?![a-z])|(?:{'|'.join(_KEYS)})key",
-    "login": "(?<![a-z])logins?(?![a-z])",
-    "pass": f"pass(?:[wpcdo]|e(?![a-z]))|(?<![a-z])pass(?![a-z])|(?:{'|'.join(_PASSES)})pass",
-    "pin": "(?<![a-z])pin(?:code)?(?![a-z])",
-    "secret": "secret(?!ar)",
-    "token": f"tokens?(?![a-z])|(?:{'|'.join(_TOKENS)})token",
-}
 _SERVICES = (
     "airbrake algolia amplitude assemblyai azure bing bitrise bugsnag clockify cloudflare codecov"
     " cohere coinmarketcap datadog deepgram deepl etherscan exa fastly finnhub freshdesk geoapify"

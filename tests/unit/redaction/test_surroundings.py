@@ -323,3 +323,33 @@ def test_a_quoted_value_with_blanks_is_hidden_to_its_end():
 )
 def test_a_quote_within_a_quoted_value_does_not_end_it(line):
     assert not leaks(line.format("bR4w"), ["bR4w", "mQ2vLt7"])
+
+
+@each(
+    "text",
+    [
+        "We moved the cache to the other host last week, because it was (too) slow.",
+        "It's a state-of-the-art idea; 3.5% of 1,200 users agreed on 2026-05-09 – and “liked” it.",
+        "The passing compass of a monkey, a capital pinned by the secretary & incredible authors",
+        "Das Gerät läuft wieder, außerdem ist die Straße frei.",
+        "one and/or two, at 10:30, for the 2nd time [1]",
+    ],
+)
+def test_prose_holds_no_secret(text):
+    assert without_secrets(text) == (text, [])
+
+
+@each(
+    "text",
+    [
+        "Mật khẩu là {}",
+        "mật khẩu: {}",
+        "رمز عبور: {}",
+        "کلمه رمز عبور {}",
+        "voici mes accès : marie / {}",
+        "clé privée : {}",
+    ],
+)
+def test_a_name_of_two_words_announces_a_secret_if_one_of_them_is_plain(text):
+    printed, _ = without_secrets(text.format("Quay5521Lantern"))
+    assert "Quay5521Lantern" not in printed and printed != text
