@@ -97,7 +97,6 @@ def _text(event: Any, name: str) -> str | None:
 def _print(text: str) -> None:
     output = {"hookEventName": "UserPromptSubmit", "additionalContext": text}
     line = json.dumps({"hookSpecificOutput": output}, ensure_ascii=False) + "\n"
-    hook_time_limit.finish()
     sys.stdout.flush()
-    with suppress(OSError):  # the client is gone
+    with hook_time_limit.printing, suppress(OSError):  # the client is gone
         os.write(sys.stdout.fileno(), line.encode("utf-8", "replace"))

@@ -153,7 +153,8 @@ def main(*, always_succeed: bool = False) -> None:
     # Ensure that the owner keeps access to new files; their modes are set where they are created.
     os.umask(os.umask(0o077) & 0o077)
     _take_streams()
-    signal.signal(signal.SIGTERM, _terminated)
+    if not always_succeed:  # a hook has nothing to clean up, and would exit with 143
+        signal.signal(signal.SIGTERM, _terminated)
     try:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, _interrupted)

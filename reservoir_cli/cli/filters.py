@@ -3,8 +3,11 @@
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
+
+import typer
 
 from reservoir_cli.cli import console
 from reservoir_cli.cli.options import (
@@ -22,8 +25,8 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.util.parse_time_options import parse_time
 
 
-def _filter(metavar: str, about: str) -> Any:
-    return option(metavar, about, panel=FILTERS)
+def _filter(metavar: str, about: str, *names: str) -> Any:
+    return option(metavar, about, *names, panel=FILTERS)
 
 
 def _name_filter(about: str, stored: str) -> Any:
@@ -33,8 +36,12 @@ def _name_filter(about: str, stored: str) -> Any:
 Trace = Annotated[
     str | None, name_option("Only a question and its replies.", metavar="ID", panel=FILTERS)
 ]
-Conversation = Annotated[str | None, conversation_option("Only this conversation.", FILTERS)]
-Match = Annotated[str | None, _filter("TEXT", "Only messages with this text; case is ignored.")]
+Conversation = Annotated[
+    str | None, conversation_option("Only this conversation.", "--conversation", panel=FILTERS)
+]
+Match = Annotated[
+    str | None, _filter("TEXT", "Only messages with this text; case is ignored.", "--match")
+]
 Since = Annotated[str | None, _filter("T", "From this time on: 2026-05-09 (inclusive), 7d.")]
 Until = Annotated[str | None, _filter("T", "Up to this time: 2026-05-09 (exclusive), 7d.")]
 Role = Annotated[
@@ -86,25 +93,37 @@ def read_scope(
     return scope
 
 
-def message_filter(
-    *,
-    role: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    text: str | None = None,
-    **others: Any,
+def typed_filters(ctx: typer.Context) -> dict[str, Any]:
+    """Return what was typed for the parameters that are named like the fields of a filter."""
+    typed = {name: ctx.params.get(name) for name in Filter.__slots__}
+    return {name: value for name, value in typed.items() if value not in (None, False)}
+
+
+def message_filter(ctx: typer.Context) -> Filter:
+    """Return the filter of the options, with ids as typed; UsageError for an invalid option."""
+    values, now = typed_filters(ctx), datetime.now(UTC)
+    if "text" in values:
+        if not values["text"].strip():
+            raise UsageError("--match needs a text", hint='--match "some words"')
+        values["text"] = clean_text(values["text"])
+    if "role" in values:
+        values["role"] = parse_role(values["role"]).value
+    for name in {"since", "until"} & values.keys():
+        values[name] = parse_time(values[name], now)
+    return Filter(**values)
+
+
+def complete_ids(
+    reservoir: Reservoir, where: Filter, scope: Scope, *, note: bool = False
 ) -> Filter:
-    """Return the filter of the options, ``others`` as they are; UsageError for an invalid one."""
-    if text is not None and not text.strip():
-        raise UsageError("--match needs a text", hint='--match "some words"')
-    now = datetime.now(UTC)
-    return Filter(
-        role=None if role is None else parse_role(role).value,
-        since=parse_time(since, now) if since is not None else None,
-        until=parse_time(until, now) if until is not None else None,
-        text=clean_text(text) if text else None,
-        **others,
-    )
+    """Return a filter with whole ids for those typed in part, and print these if ``note``."""
+    whole: dict[str, Any] = {}
+    for field in get_args(IdField):
+        typed = getattr(where, field)
+        whole[field] = complete_id(reservoir, field, typed, scope)
+        if note:
+            note_completed(reservoir, typed, whole[field], scope)
+    return replace(where, **whole)
 
 
 def complete_id(

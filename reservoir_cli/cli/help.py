@@ -7,7 +7,6 @@ Help texts are the same for terminals, pipes, the docs and the man page.
 
 import inspect
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -80,19 +79,9 @@ class _Helpful(_Base):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         if self.epilog:
-            indent = " " * (formatter.current_indent + 2)
             formatter.write_paragraph()
-            formatter.write(
-                textwrap.fill(
-                    self.epilog,
-                    formatter.width,
-                    initial_indent=indent,
-                    subsequent_indent=indent,
-                    break_on_hyphens=False,
-                    break_long_words=False,
-                )
-            )
-            formatter.write("\n")
+            with formatter.indentation():
+                formatter.write_text(self.epilog.replace("-", _HYPHEN))
 
     def records(self, ctx: Any) -> list[tuple[str, str]]:
         return _records(ctx, self.get_params(ctx))

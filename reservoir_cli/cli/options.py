@@ -167,9 +167,9 @@ def model_option(about: str) -> Any:
     return name_option(about, complete=names)
 
 
-def conversation_option(about: str, panel: str | None = None) -> Any:
+def conversation_option(about: str, *names: str, panel: str | None = None) -> Any:
     """Return the option for a stored conversation."""
-    return option("ID", about, panel=panel, complete=complete_stored("conversation"))
+    return option("ID", about, *names, panel=panel, complete=complete_stored("conversation"))
 
 
 ROLES = [role.value for role in Role]  #: What completes a role.

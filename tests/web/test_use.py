@@ -101,8 +101,3 @@ def test_charts_by_week_name_tools_tokens_and_the_use_of_the_budget(memory, clie
     assert "<i>tool" not in html
     # Parts differ in more than their colour.
     assert set(re.findall(r'fill="url\(#hatch-(\w+)\)"', html)) >= {"1", "2", "3", "4"}
-
-
-def test_the_earlier_addresses_lead_to_the_views(client):
-    for old, new in (("/ui/use", "/ui/usage"), ("/ui/window?q=a%26b", "/ui/context?q=a%26b")):
-        assert str(client.get(old).url).endswith(new)

@@ -52,15 +52,11 @@ class ClientStatus:
 
 @dataclass(frozen=True)
 class ConnectReport:
-    """The changes that connecting or disconnecting made, or would make.
-
-    :param former: the options after ``mcp`` of the command line that was replaced, if any.
-    """
+    """The changes that connecting or disconnecting made, or would make."""
 
     client: Client
     changes: list[Change]
     via: str | None = None
-    former: tuple[str, ...] = ()
 
     @property
     def is_changed(self) -> bool:
@@ -104,20 +100,15 @@ def connect(
         )
     command = [*program, "mcp", *(["-p", partition] if partition else [])]
     with _adding_snippet(client, client.settings(), lambda it: client.server_edits(it, command)):
-        former = _options_of(client.our_command(client.open(client.settings())))
-    if read_only or _READ_ONLY in former:
+        former = client.our_command(client.open(client.settings()))
+    if read_only or _READ_ONLY in (former or ()):
         command.append(_READ_ONLY)
     plans = _plans(client, command, program, hooks)
     for path, plan in plans.items():  # fail before anything is changed
         _apply(client, path, plan, dry_run=True, writable=not dry_run)
     added, via = ([], None) if dry_run else _add_with_own_command(client, command)
     changes = [_apply(client, path, plan, dry_run=dry_run) for path, plan in plans.items()]
-    is_replaced = sorted(former) != sorted(_options_of(command))
-    return ConnectReport(client, _merge([*added, *changes]), via, former if is_replaced else ())
-
-
-def _options_of(command: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(command[command.index("mcp") + 1 :]) if command and "mcp" in command else ()
+    return ConnectReport(client, _merge([*added, *changes]), via)
 
 
 def disconnect(client: Client, *, dry_run: bool = False) -> ConnectReport:

@@ -79,8 +79,6 @@ def connect(
     if find_spec("mcp_types") is None:
         console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     _show(report, as_json, dry_run, done="connected", already="is connected already")
-    if report.former:
-        console.note(f"was connected with {shlex.join(report.former)}")
     if partition is not None:
         from reservoir_cli.cli import change_settings  # imports the store's modules
 

@@ -136,10 +136,13 @@ def context(
     save: Annotated[
         bool, flag("--save", "Store the question, too, after building the context.")
     ] = False,
-    trace_id: Annotated[
+    saved_trace: Annotated[
         str | None,
         name_option(
-            "Id that the saved question and its replies share.", metavar="ID", panel=options.OUTPUT
+            "Id that the saved question and its replies share.",
+            "--trace-id",
+            metavar="ID",
+            panel=options.OUTPUT,
         ),
     ] = None,
     explain: Annotated[
@@ -156,13 +159,11 @@ def context(
     while they fit. The question comes last and is never cut.
     """
     chosen = _context_options(ctx, threshold)
-    where = filters.message_filter(
-        since=since, until=until, role=role, source=source, project=project, tag=tag
-    )
+    where = filters.message_filter(ctx)
     texts = [typed.partition("=")[2] for typed in (*(procedure or ()), *(knowledge or ()))]
     question = options.question_of(words, "context", [system or "", *(episode or ()), *texts])
     if save:  # refuse invalid names before anything is printed
-        for name in filter(None, (partition, instance, trace_id)):
+        for name in filter(None, (partition, instance, saved_trace)):
             check_name(name)
     with open_store.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
@@ -177,7 +178,7 @@ def context(
             knowledge=[_named_text(typed, "--knowledge") for typed in knowledge or ()],
             episode=[_text(typed, "--episode") for typed in episode or ()],
             options=chosen,
-            trace_id=filters.complete_new_trace(reservoir, trace_id, partition),
+            trace_id=filters.complete_new_trace(reservoir, saved_trace, partition),
             where=where,
             explain=explain,
         )

@@ -21,8 +21,8 @@ def conversations(
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
-    match: Annotated[
-        str | None, option("TEXT", "Only with this text in the title or a message.")
+    text: Annotated[
+        str | None, option("TEXT", "Only with this text in the title or a message.", "--match")
     ] = None,
     project: filters.Project = None,
     since: filters.Since = None,
@@ -38,7 +38,7 @@ def conversations(
     The oldest comes first. Messages without a conversation, such as those from stdin, are not
     listed. A terminal shows shortened ids, which `view --conversation` accepts.
     """
-    where = filters.message_filter(text=match, project=project, since=since, tag=tag)
+    where = filters.message_filter(ctx)
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
         everything = reservoir.conversations(scope)

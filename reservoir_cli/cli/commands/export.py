@@ -21,9 +21,9 @@ def export(
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
-    conversation: filters.Conversation = None,
+    conversation_id: filters.Conversation = None,
     role: filters.Role = None,
-    match: filters.Match = None,
+    text: filters.Match = None,
     since: filters.Since = None,
     until: filters.Until = None,
     source: filters.Source = None,
@@ -63,15 +63,7 @@ def export(
     to_file = out is not None and str(out) != "-"
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
-        where = filters.message_filter(
-            conversation_id=filters.complete_id(reservoir, "conversation_id", conversation, scope),
-            role=role,
-            text=match,
-            since=since,
-            until=until,
-            source=source,
-            tag=tag,
-        )
+        where = filters.complete_ids(reservoir, filters.message_filter(ctx), scope)
         if out is not None and to_file:
             _refuse_empty_scope(reservoir, scope, where, out)
         why_nothing = partial(nothing_found.why_nothing, reservoir, scope, where)

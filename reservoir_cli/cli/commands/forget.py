@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated
 
@@ -28,16 +28,17 @@ def forget(
     trace_id: Annotated[
         str | None, option("ID", "A question and its replies.", "--trace-id")
     ] = None,
-    conversation: Annotated[
-        str | None, options.conversation_option("All messages of this conversation.")
+    conversation_id: Annotated[
+        str | None,
+        options.conversation_option("All messages of this conversation.", "--conversation"),
     ] = None,
-    match: Annotated[
-        str | None, option("TEXT", "Messages that contain this text; case is ignored.")
+    text: Annotated[
+        str | None, option("TEXT", "Messages that contain this text; case is ignored.", "--match")
     ] = None,
     source: filters.Source = None,
     project: filters.Project = None,
-    before: Annotated[
-        str | None, option("T", "Messages from before this time: 2026-05-09, 90d.")
+    until: Annotated[
+        str | None, option("T", "Messages from before this time: 2026-05-09, 90d.", "--before")
     ] = None,
     expired: Annotated[
         bool, flag("--expired", "Messages older than the setting retention_days.")
@@ -61,10 +62,7 @@ def forget(
     ids can be shortened to a unique prefix.
     """
     numbers = tuple(map(options.message_number, ids or ()))
-    choice = _Choice(
-        numbers, trace_id, conversation, match, source, project, before, expired, everything
-    )
-    choice.check()
+    _require_one(numbers, expired, everything, *filters.typed_filters(ctx))
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(
             reservoir,
@@ -72,9 +70,9 @@ def forget(
             instance,
             all_partitions,
             all_instances=all_instances,
-            one_instance=choice.scope,
+            one_instance=everything,
         )
-        choice = choice.resolve(reservoir, scope)
+        choice = _Choice(numbers, _filter(ctx, reservoir, scope), expired, everything)
         keys = choice.find(reservoir, scope)
         count = counted(len(keys or ()), "message")
         instances = _count_instances(reservoir, scope, keys or ())
@@ -104,6 +102,15 @@ def forget(
         console.document({"forgotten": len(forgotten), "ids": forgotten, "dry_run": dry_run})
 
 
+def _require_one(*options: object) -> None:
+    if sum(map(bool, options)) != 1:
+        raise UsageError(
+            "choose the messages to forget by exactly one option",
+            hint="--id, --trace-id, --conversation, --match, --source, --project, --before, "
+            "--expired or --scope",
+        )
+
+
 def _read(reservoir: Reservoir, keys: Sequence[Key]) -> Iterator[StoredMessage]:
     for start in range(0, len(keys), _BATCH):
         yield from reservoir.messages(keys[start : start + _BATCH])
@@ -123,55 +130,20 @@ def _count_instances(reservoir: Reservoir, scope: Scope, keys: Sequence[Key]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The options that select the messages to forget; exactly one must be set."""
+    """The option that selects the messages to forget."""
 
     ids: tuple[int, ...]
-    trace_id: str | None
-    conversation: str | None
-    match: str | None
-    source: str | None
-    project: str | None
-    before: str | None
+    where: Filter  # for the other options it matches everything
     expired: bool
     scope: bool
 
     def wider(self) -> tuple[str | None, str]:
         return (None, "") if self.scope else _WIDER
 
-    def check(self) -> None:
-        is_set = [value not in ((), None, False) for value in asdict(self).values()]
-        if sum(is_set) != 1:
-            raise UsageError(
-                "choose the messages to forget by exactly one option",
-                hint="--id, --trace-id, --conversation, --match, --source, --project, --before, "
-                "--expired or --scope",
-            )
-
-    def resolve(self, reservoir: Reservoir, scope: Scope) -> "_Choice":
-        trace_id = filters.complete_id(reservoir, "trace_id", self.trace_id, scope)
-        conversation = filters.complete_id(reservoir, "conversation_id", self.conversation, scope)
-        for typed, whole in ((self.trace_id, trace_id), (self.conversation, conversation)):
-            filters.note_completed(reservoir, typed, whole, scope)
-        return replace(self, trace_id=trace_id, conversation=conversation)
-
-    def where(self) -> Filter:
-        """Return the filter of the options; for ``--id`` it matches everything."""
-        where = filters.message_filter(
-            trace_id=self.trace_id,
-            conversation_id=self.conversation,
-            until=self.before,
-            text=self.match,
-            source=self.source,
-            project=self.project,
-        )
-        if where.until:
-            where = replace(where, until=where.until - timedelta(milliseconds=1))
-        return where
-
     def channels(self, reservoir: Reservoir, scope: Scope) -> list[tuple[str, str, int]] | None:
         """``None``: see :meth:`~reservoir_cli.retrieval.lookup.Lookup.elsewhere`."""
         if not self.expired:
-            return reservoir.lookup.elsewhere(scope, self.where())
+            return reservoir.lookup.elsewhere(scope, self.where)
         keys = reservoir.lookup.expired(reservoir.config, EVERYWHERE) or ()
         counts = Counter((row.partition, row.instance) for row in _read(reservoir, keys))
         return [(*channel, count) for channel, count in counts.items()]
@@ -181,8 +153,15 @@ class _Choice:
         if self.expired:
             return reservoir.lookup.expired(reservoir.config, scope)
         if not self.ids:
-            return reservoir.find(scope, self.where())
+            return reservoir.find(scope, self.where)
         return nothing_found.keys_of(reservoir, self.ids, scope)
+
+
+def _filter(ctx: typer.Context, reservoir: Reservoir, scope: Scope) -> Filter:
+    where = filters.complete_ids(reservoir, filters.message_filter(ctx), scope, note=True)
+    if where.until:
+        where = replace(where, until=where.until - timedelta(milliseconds=1))
+    return where
 
 
 def _explain_nothing(
@@ -205,16 +184,17 @@ def _explain_nothing(
     else:
         nothing = f"nothing to forget in {nothing_found.name_scope(scope)}"
         console.note(nothing_found.NOTHING_STORED if channels == [] else nothing)
-        if choice.conversation is not None and reservoir.view(scope, 1):
-            words = ["reservoir", "conversations", "--match", choice.conversation]
+        if choice.where.conversation_id and reservoir.view(scope, 1):
+            words = ["reservoir", "conversations", "--match", choice.where.conversation_id]
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
             console.note(f"{shlex.join(words)} searches titles and messages")
 
 
 def _note_others(reservoir: Reservoir, scope: Scope, choice: _Choice) -> None:
-    if (choice.match, choice.source, choice.project, choice.before) == (None,) * 4:
+    where = choice.where
+    if (where.text, where.source, where.project, where.until) == (None,) * 4:
         return
-    channels = reservoir.lookup.elsewhere(scope, choice.where())
+    channels = reservoir.lookup.elsewhere(scope, where)
     if others := nothing_found.describe_others(scope, channels, *choice.wider()):
         console.note(f"matching and not forgotten: {others}")
 

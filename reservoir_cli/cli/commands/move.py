@@ -31,9 +31,9 @@ def move(
         ),
     ],
     ids: options.Ids = None,
-    conversation: filters.Conversation = None,
+    conversation_id: filters.Conversation = None,
     project: filters.Project = None,
-    match: filters.Match = None,
+    text: filters.Match = None,
     since: filters.Since = None,
     until: filters.Until = None,
     source: filters.Source = None,
@@ -53,21 +53,15 @@ def move(
     messages of a partition: reservoir partitions merge.
     """
     numbers = tuple(map(options.message_number, ids or ()))
-    _check(numbers, conversation, project, match, since, until, source, tag)
+    if bool(numbers) == bool(filters.typed_filters(ctx)):
+        raise UsageError(
+            "choose the messages to move by --id or by filters",
+            hint="--id, or --conversation, --project, --match, --since, --until, --source, --tag",
+        )
     target, within = _split_channel(to)
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
-        whole = filters.complete_id(reservoir, "conversation_id", conversation, scope)
-        filters.note_completed(reservoir, conversation, whole, scope)
-        where = filters.message_filter(
-            conversation_id=whole,
-            project=project,
-            text=match,
-            since=since,
-            until=until,
-            source=source,
-            tag=tag,
-        )
+        where = filters.complete_ids(reservoir, filters.message_filter(ctx), scope, note=True)
         keys = (
             nothing_found.keys_of(reservoir, numbers, scope)
             if numbers
@@ -116,15 +110,6 @@ def _split_channel(to: str) -> tuple[str, str | None]:
 def _quote(partition: str, instance: str) -> str:
     """Write a partition and an instance as ``--to`` reads them."""
     return "/".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in (partition, instance))
-
-
-def _check(numbers: Sequence[int], *texts: str | None) -> None:
-    is_filtered = any(text is not None for text in texts)
-    if is_filtered == bool(numbers):
-        raise UsageError(
-            "choose the messages to move by --id or by filters",
-            hint="--id, or --conversation, --project, --match, --since, --until, --source, --tag",
-        )
 
 
 def _print_moved(moved: Sequence[Key], merged: int, to: str, origins: set[tuple[str, str]]) -> None:

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,7 +52,7 @@ def search(
     partition: options.Partition = None,
     instance: options.ReadInstance = None,
     all_partitions: options.AllPartitions = False,
-    conversation: filters.Conversation = None,
+    conversation_id: filters.Conversation = None,
     since: filters.Since = None,
     until: filters.Until = None,
     role: filters.Role = None,
@@ -113,9 +113,7 @@ def search(
     options.check_one_form(full=full, snippets=snippets, oneline=oneline)
     if sort not in _ORDERS:
         raise UsageError(f"cannot sort by {sort!r}", hint=f"choose {' or '.join(_ORDERS)}")
-    where = filters.message_filter(
-        since=since, until=until, role=role, source=source, project=project, tag=tag
-    )
+    where = filters.message_filter(ctx)
     form = _Form(full, snippets, oneline, timestamps)
     term = options.text_or_stdin(" ".join(words), "question")
     if not term.strip():
@@ -125,10 +123,7 @@ def search(
         )
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_partitions)
-        where = replace(
-            where,
-            conversation_id=filters.complete_id(reservoir, "conversation_id", conversation, scope),
-        )
+        where = filters.complete_ids(reservoir, where, scope)
         hits = reservoir.search(
             term,
             mode="semantic" if semantic else "keyword" if keyword else "hybrid",

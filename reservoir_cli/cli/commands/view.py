@@ -24,8 +24,8 @@ def view(
         str | None, option("N", "This message and its neighbours, COUNT in all.")
     ] = None,
     trace_id: filters.Trace = None,
-    conversation: filters.Conversation = None,
-    match: filters.Match = None,
+    conversation_id: filters.Conversation = None,
+    text: filters.Match = None,
     role: filters.Role = None,
     since: filters.Since = None,
     until: filters.Until = None,
@@ -47,8 +47,7 @@ def view(
     numbers = [options.message_number(text) for text in ids or ()]
     if around is not None:
         numbers.append(options.message_number(around, "--around"))
-    narrowed = trace_id, conversation, match, role, since, until, source, tag, pinned, secrets
-    if numbers and any(value not in (None, False) for value in narrowed):
+    if numbers and filters.typed_filters(ctx):
         raise UsageError(
             f"--{'id' if ids else 'around'} contradicts the other filters",
             hint="leave them out: a number names one message",
@@ -65,20 +64,7 @@ def view(
         elif numbers:
             messages = _find(reservoir, scope, numbers)
         else:
-            where = filters.message_filter(
-                role=role,
-                trace_id=filters.complete_id(reservoir, "trace_id", trace_id, scope),
-                conversation_id=filters.complete_id(
-                    reservoir, "conversation_id", conversation, scope
-                ),
-                text=match,
-                since=since,
-                until=until,
-                source=source,
-                tag=tag,
-                pinned=pinned,
-                secrets=secrets,
-            )
+            where = filters.complete_ids(reservoir, filters.message_filter(ctx), scope)
             messages = reservoir.view(scope, count, where)
             if not messages and (reason := nothing_found.why_nothing(reservoir, scope, where)):
                 console.note(reason)

@@ -224,12 +224,6 @@ async def show_usage(request: Request) -> Response:
     return render(request, "usage.html", use=await read(request, usage.summarize))
 
 
-async def redirect(request: Request) -> Response:
-    """Redirect an address of a view that has another name now."""
-    path = {"/ui/window": "/context", "/ui/use": "/usage"}[request.url.path]
-    return RedirectResponse(link(path, **request.query_params), 301)
-
-
 async def _redirect_to_icon(_request: Request) -> Response:
     return RedirectResponse("/ui/static/icon.svg")
 
@@ -248,8 +242,6 @@ def routes() -> Sequence[BaseRoute]:
         _view("/pin", pin, "POST"),
         _view("/context", ask),
         _view("/usage", show_usage),
-        _view("/window", redirect),
-        _view("/use", redirect),
         _view("/leave", access.leave, "POST"),
         Route("/enter", access.open_to_all(access.enter), methods=["GET", "POST"]),
         Route("/favicon.ico", icon),
