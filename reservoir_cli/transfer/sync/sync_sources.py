@@ -249,9 +249,10 @@ class _SourceSync:
                 self.report.imports.undated += undated.count
                 if is_new and self.report.read_total == before:
                     self._count_nothing(path)
-        except NotTextError:
+        except NotTextError as error:
             self._table.put(row)  # reported once, and read again when the file changes
-            raise
+            problem = f"cannot read {path} as a history of {self._source.tool}: it is not text"
+            raise ReservoirError(problem, hint=error.hint) from None
         except StartOver as reason:
             if str(reason):
                 self._ingestor.notify(f"{_DAMAGED}: {file.path}")
