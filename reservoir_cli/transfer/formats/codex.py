@@ -184,10 +184,9 @@ class _Rollout:
         elif kind in ("session_meta", "turn_context"):
             if kind == "session_meta" and (session := text(payload.get("id"))):
                 self._begin(session, parent=_parent(payload))
+            branch = branch_name(obj(payload.get("git")).get("branch"))
             self._thread.update(
-                model=text(payload.get("model")),
-                folder=payload.get("cwd"),
-                branch=branch_name(obj(payload.get("git")).get("branch")),
+                model=payload.get("model"), folder=payload.get("cwd"), branch=branch
             )
             self._folder = text(payload.get("cwd")) or self._folder
             self._started = payload.get("timestamp") or self._started

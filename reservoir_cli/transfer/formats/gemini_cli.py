@@ -138,7 +138,7 @@ class _Session:
         content = self._content(message, message_id or "")
         role, time = _ROLES[message["type"]], moment(message.get("timestamp"))
         messages = content_blocks.messages(role, content, time, message_id or "")
-        self.thread.update(model=text(message.get("model")))
+        self.thread.update(model=message.get("model"))
         for source_id, part in assign_ids(message_id or "", messages):
             if part.role == "tool" and part.tool_call_id in self.calls:
                 owner = self.calls[part.tool_call_id]

@@ -198,14 +198,25 @@ class Thread:
         return self.identities.unique(self.last_id)
 
     def update(
-        self, *, model: str | None = None, folder: Any = None, branch: str | None = None
+        self,
+        *,
+        identity: Any = None,
+        title: Any = None,
+        model: Any = None,
+        folder: Any = None,
+        branch: Any = None,
     ) -> None:
-        """Update the metadata with those of a message; the first folder names the project."""
+        """Update the metadata, as far as a value is a text; the first folder stays."""
         about = self.conversation
-        project, branch = about.project or folder_name(folder), branch or about.branch
-        model = model or about.model
-        if (model, project, branch) != (about.model, about.project, about.branch):
-            self.conversation = replace(about, model=model, project=project, branch=branch)
+        self.folder = self.folder or text(folder)
+        self.conversation = replace(
+            about,
+            id=text(identity) or about.id,
+            title=text(title) or about.title,
+            model=text(model) or about.model,
+            project=about.project or folder_name(folder),
+            branch=text(branch) or about.branch,
+        )
 
     def convert(
         self,
