@@ -58,7 +58,7 @@ def prepare(
         check_name(str(name))
     counted_by = counter_id(counter)
     sources = [source_of(message) for message in messages if message.source_id]
-    present = find_present(connection, scope, sources)
+    present = set(find_present(connection, scope, sources))
     prepared = PreparedRows([], [])
     question_times: dict[str, int] = {}
 

@@ -45,6 +45,8 @@ _MOST_DAMAGED = 100
 _ENOUGH = 16  # after so many objects, a list of messages is taken for one
 #: Endings of files in a folder or zip that may contain messages; others are not opened.
 _SUFFIXES = (*_JSON, *_TEXT, *_DATABASES)
+#: Errors that say nothing about a file's format.
+_FATAL: tuple[type[ReservoirError], ...] = (LockedError, PluginError)
 #: Where all formats are listed; there are too many for a line.
 _NAMED = "reservoir ingest --help lists the formats"
 
@@ -334,55 +336,26 @@ def _recognise_text(head: Head) -> Importer | None:
 def is_of_tool(path: Path, tool: str) -> bool:
     """Return whether a file among a tool's files has the tool's format.
 
-    :raises ReservoirError: the file is damaged or not text; likewise :class:`Unreadable`.
+    :raises ReservoirError: the file is a damaged database, or not text (:class:`NotTextError`).
+    :raises Unreadable: the file is damaged.
     """
-    file = File.of_path(path, path.stat())
-    try:
-        importer: Importer | None = choose(file)
-    except NotTextError as error:
-        if not path.name.endswith(DATABASES):
-            problem = f"cannot read {path} as a history of {tool}: it is not text"
-            raise NotTextError(problem, hint=error.hint) from None
-        importer = None
-    except (LockedError, PluginError):
-        raise
-    except (ReservoirError, Unreadable):
-        if path.name.endswith(COMPRESSED):
-            raise
-        importer = None
-    if (importer and importer.name == tool) or _is_owned(file, tool):
-        return True
-    if importer_named(tool).tables and path.name.endswith(DATABASES):
+    file, importer = File.of_path(path, path.stat()), importer_named(tool)
+    is_database = path.name.endswith(DATABASES)
+    if is_database and importer.tables:
         _tables_of(path)  # raises an error if it is damaged
-    return _is_likely(file, importer, tool)
+    errors = _FATAL if is_database else (*_FATAL, NotTextError)
+    match = _detect(file, tool, Owners([importer]), errors)
+    return match is not None and match.importer.name == tool
 
 
 def _is_likely(file: File, importer: Importer | None, tool: str) -> bool:
+    """Return whether a file has an ending of a tool's files, or is one of damaged lines."""
     if importer and importer.name not in (*LISTS, *TEXTS):
         return False
-    return file.place.name.endswith(importer_named(tool).endings or ("\0",)) or _begins_damaged(
-        file, tool
-    )
-
-
-def _is_owned(file: File, tool: str) -> bool:
-    is_database = file.name.endswith(DATABASES)
-    return not is_database and Owners([importer_named(tool)]).owner_of(Path(file.name)) == tool
-
-
-def _begins_damaged(file: File, form: str) -> bool:
-    """Return whether lines of a format, or none that are valid, follow damaged ones."""
-    if not file.name.lower().endswith((*_LINES, COMPRESSED)):
-        return False
-    with suppress(ReservoirError, Unreadable):
-        if not syntax_error(file):
-            return False
-        head = _head_behind_damage(file)
-        if head is None:
-            return True
-        importer = _recognise_text(head)
-        return importer is not None and importer.name == form
-    return False
+    if file.place.name.endswith(importer_named(tool).endings or ("\0",)):
+        return True
+    is_unknown = importer is None and file.name.lower().endswith(_LINES)
+    return is_unknown and syntax_error(file) is not None
 
 
 def _recognise_behind_damage(file: File) -> Importer | None:
@@ -401,26 +374,31 @@ def _head_behind_damage(file: File) -> Head | None:
 
 
 def _detect(
-    file: File, form: str | None = None, owners: Owners | None = None
+    file: File,
+    form: str | None = None,
+    owners: Owners | None = None,
+    errors: tuple[type[ReservoirError], ...] = _FATAL,
 ) -> DetectedFile | None:
-    """Detect a format, or expect ``form`` even if the beginning of the file is damaged."""
+    """Detect a format, or expect ``form`` even if the beginning of the file is damaged.
+
+    :param errors: raised, also for a file in a tool's own place.
+    """
     importer: Importer | None = None
     damage: Unreadable | None = None
+    is_database = False
     try:
         # A folder of notes and exports may also contain other programs' databases.
-        if file.path and file.head().startswith(SQLITE):
-            database = _database_importer(file)
-            return DetectedFile(file, database) if database else None
-        importer = choose(file)
-    except (LockedError, PluginError):
+        is_database = file.path is not None and file.head().startswith(SQLITE)
+        importer = _database_importer(file) if is_database else choose(file)
+    except errors:
         raise
     except Unreadable as error:
         damage = error
     except ReservoirError:
         pass
-    owner = owners.owner_of(file.path) if owners and file.path else None
+    owner = owners.owner_of(file.path) if owners and file.path and not is_database else None
     if importer is None and file.path and file.name.endswith(COMPRESSED):
-        owner = owner or "codex"  # it compresses its sessions; one that is damaged is reported
+        owner = owner or form or "codex"  # it compresses its sessions; damage is reported
     if owner and (importer is None or importer.name != owner):
         return DetectedFile(file, importer_named(owner), importer is not None)
     if form and (importer is None or importer.name != form) and _is_likely(file, importer, form):

@@ -110,23 +110,11 @@ class Stages:
     def _find_unchanged(
         self, scope: Scope, records: Sequence[Record], known: Sequence[bool]
     ) -> list[bool]:
-        ids: dict[str, list[str]] = {}
-        for record, is_known in zip(records, known, strict=True):
-            if is_known and record.message.source and record.message.source_id:
-                ids.setdefault(record.message.source, []).append(record.message.source_id)
-        stored = {
-            (source, own): message
-            for source, names in ids.items()
-            for own, message in Sources(self._store).find_stored(scope, source, names).items()
-        }
-
-        def is_unchanged(message: Message) -> bool:
-            old = stored.get((str(message.source), str(message.source_id)))
-            return old is None or _has_same_text(old, message)
-
+        ids = [(str(record.message.source), str(record.message.source_id)) for record in records]
+        stored = Sources(self._store).find_stored(scope, list(compress(ids, known)))
         return [
-            is_known and is_unchanged(record.message)
-            for record, is_known in zip(records, known, strict=True)
+            is_known and (own not in stored or _has_same_text(stored[own], record.message))
+            for record, own, is_known in zip(records, ids, known, strict=True)
         ]
 
     def drop_forgotten(self, scope: Scope, records: Sequence[Record]) -> Passed:

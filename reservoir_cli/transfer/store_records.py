@@ -11,7 +11,6 @@ from itertools import compress, islice
 from reservoir_cli.messages import (
     THINKING,
     Conversation,
-    Key,
     Message,
     Scope,
     StoredMessage,
@@ -147,21 +146,14 @@ class FileImport:
             for message, result in zip(added.messages, added.stored, strict=True)
             if result is None and message.source and message.source_id
         }
-        grown: dict[Key, Message] = {}
-        for source in {source for source, _ in repeated if source}:
-            ids = [source_id for name, source_id in repeated if name == source and source_id]
-            stored_by_id = Sources(self._store).find_stored(scope, source, ids)
-            longer = [
-                stored
-                for source_id, stored in stored_by_id.items()
-                if _has_grown(stored, repeated[source, source_id])
-            ]
-            edited = {stored.key for stored in self._store.edited(longer)} if longer else set()
-            grown |= {
-                stored.key: repeated[source, stored.source_id]
-                for stored in longer
-                if stored.key not in edited
-            }
+        known = Sources(self._store).find_stored(scope, list(repeated))
+        longer = [stored for own, stored in known.items() if _has_grown(stored, repeated[own])]
+        edited = {stored.key for stored in self._store.edited(longer)} if longer else set()
+        grown = {
+            stored.key: repeated[stored.source, stored.source_id]
+            for stored in longer
+            if stored.key not in edited
+        }
         counter = self._ingestor.counter(str(scope.partition))
         self._store.replace(grown, counter=counter, now=self._now)
         self.report.renewed += len(grown)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.storage.portable_sql import Condition, Connection, replacing, select_by_source
+from reservoir_cli.storage.portable_sql import Condition, Connection, replacing
 from reservoir_cli.storage.tables import holdings, reads, writes
 from reservoir_cli.storage.transactions import TableAccess, reading, writing
 
@@ -116,11 +116,12 @@ class Sources(TableAccess):
 
     @reading
     def find_stored(
-        self, scope: Scope, source: str, ids: Sequence[str]
-    ) -> dict[str, StoredMessage]:
-        """Return the messages of a partition and instance with these source ids, by source id."""
-        stored = select_by_source(self._connection, scope, source, ids).values()
-        return {row.source_id: row for row in reads.by_id(self._connection, list(stored), scope)}
+        self, scope: Scope, ids: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], StoredMessage]:
+        """Return the messages of a partition and instance by these sources and source ids."""
+        numbers = list(writes.find_present(self._connection, scope, ids).values())
+        stored = reads.by_id(self._connection, numbers, scope) if numbers else ()
+        return {(message.source, message.source_id): message for message in stored}
 
     @reading
     def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:

@@ -31,15 +31,15 @@ def source_of(message: Message) -> tuple[str, str]:
 
 def find_present(
     connection: Connection, scope: Scope, sources: Sequence[tuple[str, str]]
-) -> set[tuple[str, str]]:
-    """Return the (source, source id) among these that a partition and instance has stored."""
+) -> dict[tuple[str, str], int]:
+    """Return the messages of a partition and instance among these, by source and source id."""
     by_source: dict[str, list[str]] = {}
     for source, own in sources:
         by_source.setdefault(source, []).append(own)
     return {
-        (source, own)
+        (source, own): message_id
         for source, ids in by_source.items()
-        for own in select_by_source(connection, scope, source, ids)
+        for own, message_id in select_by_source(connection, scope, source, ids).items()
     }
 
 

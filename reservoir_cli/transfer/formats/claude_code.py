@@ -14,10 +14,11 @@ from reservoir_cli.transfer.formats.claude_code_notices import (
     remove_reminders,
 )
 from reservoir_cli.transfer.reading import content_blocks
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, lines, restoring
+from reservoir_cli.transfer.reading.checkpoints import State, lines, restoring
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
 from reservoir_cli.transfer.reading.foreign_values import branch_name, obj, text
 from reservoir_cli.transfer.reading.importer import (
+    Checkpoint,
     Importer,
     Place,
     Record,
@@ -54,7 +55,7 @@ class ClaudeCode(Importer):
     title = "Claude Code"
     instance = "claude-code"
     version = 2
-    only_databases = False
+    resumes_lines = True
 
     def detect(self, head: Head) -> bool:
         has_session = head.has("sessionId", "parentUuid", depth=1)

@@ -182,7 +182,7 @@ class _Task:
                 return []
             raise ValueError("unknown role")
         content = content_blocks.block_list(content)
-        self.thread.update(model=text(obj(value.get("modelInfo")).get("modelId")))
+        self.thread.update(model=obj(value.get("modelInfo")).get("modelId"))
         messages = self._user_messages(content) if role == "user" else self._reply_messages(content)
         self.time = moment_ms(value.get("ts")) or self.time
         return [replace(message, created_at=self.time) for message in messages]
@@ -256,9 +256,7 @@ class _Task:
 
     def _read_environment(self, details: str) -> None:
         model, folder = _MODEL.search(details), _FOLDER.search(details)
-        path = text(folder[1]) if folder else None
-        self.thread.update(model=text(model[1]) if model else None, folder=path)
-        self.thread.folder = self.thread.folder or path
+        self.thread.update(model=model and model[1], folder=folder and folder[1])
         self.time = _current_time(details) or self.time
 
     # Entries of the model

@@ -16,7 +16,6 @@ from reservoir_cli.transfer.formats.codex_notices import (
     review_results,
 )
 from reservoir_cli.transfer.reading.checkpoints import (
-    Checkpoint,
     StartOver,
     State,
     lines,
@@ -32,6 +31,7 @@ from reservoir_cli.transfer.reading.foreign_values import (
     text,
 )
 from reservoir_cli.transfer.reading.importer import (
+    Checkpoint,
     Importer,
     Place,
     Record,
@@ -73,7 +73,7 @@ class Codex(Importer):
     title = "Codex"
     instance = "codex"
     version = 4
-    only_databases = False
+    resumes_lines = True
     names_are_dated = True
 
     def detect(self, head: Head) -> bool:
@@ -184,10 +184,9 @@ class _Rollout:
         elif kind in ("session_meta", "turn_context"):
             if kind == "session_meta" and (session := text(payload.get("id"))):
                 self._begin(session, parent=_parent(payload))
+            branch = branch_name(obj(payload.get("git")).get("branch"))
             self._thread.update(
-                model=text(payload.get("model")),
-                folder=payload.get("cwd"),
-                branch=branch_name(obj(payload.get("git")).get("branch")),
+                model=payload.get("model"), folder=payload.get("cwd"), branch=branch
             )
             self._folder = text(payload.get("cwd")) or self._folder
             self._started = payload.get("timestamp") or self._started

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import file_block, tool_use
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
@@ -61,27 +61,23 @@ def read_events(
 ) -> Iterator[Record | Skipped]:
     """Yield the messages of a session's events, which may name another folder."""
     identity, rewound = _survey(file)
-    session = _Session(identity, rewound, title, source, folder)
+    session = _Session(Thread(source, identity, folder=folder), rewound, title)
     return read_entries(file, session.read)
 
 
 @dataclass
 class _Session:
-    """A session while its events are read; each agent has its own conversation."""
+    """A session while its events are read; each agent has its own conversation.
 
-    identity: str
+    :param about: what the events of the session say of all of them.
+    """
+
+    about: Thread
     rewound: set[str]
     title: str | None
-    source: str
-    folder: str | None = None
-    about: Conversation = field(init=False)
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
     seen: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        project = folder_name(self.folder)
-        self.about = Conversation(self.identity, source=self.source, project=project)
 
     def read(self, place: str, event: dict[str, Any]) -> Iterator[Record | Skipped]:
         kind, data = event.get("type"), event.get("data")
@@ -109,28 +105,21 @@ class _Session:
 
     def _update_metadata(self, data: dict[str, Any]) -> None:
         place = obj(data.get("context")) or data
-        self.folder = self.folder or text(place.get("cwd"))
-        self.about = replace(
-            self.about,
-            model=text(data.get("selectedModel")) or self.about.model,
-            project=self.about.project or folder_name(place.get("cwd")),
-            branch=branch_name(place.get("branch")) or self.about.branch,
-        )
+        model, branch = data.get("selectedModel"), branch_name(place.get("branch"))
+        self.about.update(model=model, folder=place.get("cwd"), branch=branch)
 
     def _thread(self, event: dict[str, Any]) -> Thread:
         """Return the conversation of the agent that sent an event, with an updated model."""
         data = obj(event.get("data"))
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
-        key = f"{self.identity}/{agent}" if agent else self.identity
+        session, title = self.about.conversation, None if agent else self.title
+        key = f"{session.id}/{agent}" if agent else session.id
         if key not in self.threads:
-            model = self.about.model
-            thread = Thread(self.source, key, model=model, identities=self.identities)
+            thread = Thread(self.about.source, key, title=title, identities=self.identities)
+            thread.update(model=session.model)
             self.threads[key] = thread
         thread = self.threads[key]
-        thread.folder = self.folder
-        model = text(data.get("model")) or thread.conversation.model
-        title = None if agent else self.title
-        thread.conversation = replace(self.about, id=key, title=title, model=model)
+        thread.update(model=data.get("model"), folder=self.about.folder, branch=session.branch)
         return thread
 
 

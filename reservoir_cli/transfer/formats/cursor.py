@@ -180,7 +180,6 @@ class _Composer:
         folders = bubble.get("workspaceUris")
         first = uri_path(folders[0]) if isinstance(folders, list) and folders else None
         self._thread.update(model=_model(obj(bubble.get("modelInfo"))), folder=first)
-        self._thread.folder = self._thread.folder or first
 
 
 def _role(bubble: dict[str, Any]) -> str:

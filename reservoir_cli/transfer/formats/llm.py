@@ -18,12 +18,19 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, ToolCall
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint, State, restoring
+from reservoir_cli.transfer.reading.checkpoints import State, restoring
 from reservoir_cli.transfer.reading.content_blocks import file_block, part_text, thought
 from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.foreign_databases import ToolDatabase, read_database
 from reservoir_cli.transfer.reading.foreign_values import call, obj, objects, parse_json, text
-from reservoir_cli.transfer.reading.importer import Importer, Place, Record, Skipped, Thread
+from reservoir_cli.transfer.reading.importer import (
+    Checkpoint,
+    Importer,
+    Place,
+    Record,
+    Skipped,
+    Thread,
+)
 from reservoir_cli.transfer.reading.platform_folders import app_dir
 from reservoir_cli.transfer.reading.times import moment
 from reservoir_cli.util.read_files import LARGEST
@@ -58,8 +65,6 @@ class Llm(Importer):
     title = "llm"
     tables = (frozenset({"responses.prompt"}), frozenset({"turns.tip_message_hash"}))
     instance = "llm"
-    version = 1
-    only_databases = False
 
     def places(self) -> Iterator[Place]:
         folder = os.environ.get("LLM_USER_PATH")

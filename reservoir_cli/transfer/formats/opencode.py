@@ -198,7 +198,7 @@ def _read_session(
             else:
                 content += _blocks(part)
         requested = obj(message.get("model"))
-        thread.update(model=text(message.get("modelID")) or text(requested.get("modelID")))
+        thread.update(model=text(message.get("modelID")) or requested.get("modelID"))
         read = partial(_messages, message, content, message_id)
         yield from thread.convert(place, message_id, read)
 

@@ -36,9 +36,12 @@ class _Session(Transcript):
             raise ValueError("no type")
         session, agent = text(value.get("sessionId")), text(value.get("agentId"))
         key = f"{session}/{agent}" if session and agent else session
-        self.describe(identity=key, folder=value.get("cwd"))
-        self.thread.update(branch=branch_name(value.get("gitBranch")))
-        self.describe(title=obj(value.get("systemPayload")).get("customTitle"))
+        self.thread.update(
+            identity=key,
+            title=obj(value.get("systemPayload")).get("customTitle"),
+            folder=value.get("cwd"),
+            branch=branch_name(value.get("gitBranch")),
+        )
         if kind not in _ROLES or (identity and identity not in self._branch):
             return
         message = require_object(value.get("message"))

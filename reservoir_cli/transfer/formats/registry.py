@@ -98,7 +98,7 @@ def likely_importers(names: Collection[str]) -> Iterator[Importer]:
 
 
 #: Attributes of an importer's class.
-_ATTRIBUTES = ("title", "instance", "endings", "folders", "tables")
+_ATTRIBUTES = ("title", "instance", "endings", "folders", "tables", "version")
 
 
 @cache
@@ -122,8 +122,6 @@ class PluginImporter(Importer):
         if not described["endings"]:
             named = (ending for place in self.places() for ending in place.endings)
             described["endings"] = tuple(end for end in named if not end.endswith(SUFFIXES))
-        #: Raised by the plugin when it reads more of the same files: they are read again then.
-        self.version = getattr(importer, "version", 1)
         vars(self).update(described, name=plugin.name)
 
     def detect(self, head: Head) -> bool:

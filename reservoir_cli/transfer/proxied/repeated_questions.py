@@ -61,14 +61,14 @@ class RepeatedQuestions:
             _hash(turn[1]) if len(turn) > 1 and turn[1].tool_calls else "" for turn in turns
         ]
         ids = [
-            _rename(turn[1], suffix).source_id or ""
+            (SOURCE, str(_rename(turn[1], suffix).source_id))
             for turn, suffix in zip(turns, suffixes, strict=True)
             if suffix
         ]
-        stored = self._sources.find_stored(scope, SOURCE, ids) if ids else {}
+        stored = self._sources.find_stored(scope, ids)
         separated = messages[: starts[0]] if starts else list(messages)
         for turn, suffix in zip(turns, suffixes, strict=True):
-            is_stored = suffix and _rename(turn[1], suffix).source_id in stored
+            is_stored = suffix and (SOURCE, _rename(turn[1], suffix).source_id) in stored
             separated += [_rename(message, suffix) for message in turn] if is_stored else turn
         return separated
 
@@ -78,8 +78,8 @@ class RepeatedQuestions:
         key = exchange.scope, str(reply.source_id)
         last = self._answered.get(key) or self._find_answered(exchange, reply)
         suffixes = ("", last.suffix) if last else ("",)
-        ids = [f"{reply.source_id}{suffix}" for suffix in suffixes]
-        stored = self._sources.find_stored(exchange.scope, SOURCE, ids)
+        ids = [(SOURCE, f"{reply.source_id}{suffix}") for suffix in suffixes]
+        stored = self._sources.find_stored(exchange.scope, ids)
         suffix = self._choose_suffix(exchange, reply, now, last, [stored.get(id) for id in ids])
         if self._is_asked_after_deletion(exchange, [_rename(message, suffix) for message in turn]):
             suffix = _hash(self._redact(exchange, reply))
@@ -98,7 +98,7 @@ class RepeatedQuestions:
         which one was sent. A first question was sent alone, whatever precedes it.
         """
         scope, base = exchange.scope, str(reply.source_id)
-        if exchange.named or not self._sources.find_stored(scope, SOURCE, [base]):
+        if exchange.named or not self._sources.find_stored(scope, [(SOURCE, base)]):
             return None
         conversation = Filter(conversation_id=exchange.conversation)
         count = len(exchange.messages) + 1

@@ -85,8 +85,8 @@ class ExchangeLog:
         questions = [index for index, message in enumerate(messages) if message.role == "user"]
         if len(questions) < 2:
             return None
-        sources, before = self._sources, messages[questions[-2]].source_id or ""
-        if stored := sources.find_stored(scope, SOURCE, [before]):
+        sources, before = self._sources, (SOURCE, messages[questions[-2]].source_id or "")
+        if stored := sources.find_stored(scope, [before]):
             return stored[before].conversation_id
         for start in questions[:-1][:_TRIED]:
             excerpt = messages[start : min(start + _COMPARED, questions[-1])]
@@ -173,9 +173,9 @@ class ExchangeLog:
 
     def _stored_messages(
         self, exchange: Exchange, messages: Sequence[Message]
-    ) -> dict[str, StoredMessage]:
-        ids = [message.source_id for message in messages if message.source_id]
-        return self._sources.find_stored(exchange.scope, SOURCE, ids)
+    ) -> dict[tuple[str, str], StoredMessage]:
+        ids = [(SOURCE, message.source_id) for message in messages if message.source_id]
+        return self._sources.find_stored(exchange.scope, ids)
 
     def _replace_answer(self, exchange: Exchange, reply: Message, now: datetime) -> None:
         """Replace a stored answer with a new one, unless the user edited it."""

@@ -1,32 +1,16 @@
-"""Resume reading files that grow: checkpoints, and the protocol of importers with them."""
+"""Resume reading files that grow, from their checkpoints."""
 
 import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from reservoir_cli.transfer.reading.decompressed_file import File
-from reservoir_cli.transfer.reading.importer import Record, Skipped
+from reservoir_cli.transfer.reading.importer import Checkpoint, Skipped
 from reservoir_cli.transfer.reading.json_stream import parse_line, read_lines
 
 State = dict[str, Any]  # the state of an importer at a checkpoint: small, and serialisable as JSON
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A position in a file from which reading can be resumed.
-
-    :param offset: the number of bytes before it.
-    :param state: the importer's state there; never the text of a message.
-    :param complete: no turn is unfinished here.
-    :param last: the end of the file; what follows the last complete one is an unfinished turn.
-    """
-
-    offset: int = 0
-    state: State | None = None
-    complete: bool = True
-    last: bool = False
 
 
 class StartOver(Exception):
@@ -46,30 +30,6 @@ def restoring() -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         raise StartOver("the state is damaged") from None
-
-
-@runtime_checkable
-class Resumable(Protocol):
-    """An importer that can resume reading.
-
-    :param version: increased when the same file would give other messages, to read it again.
-    :param only_databases: resume only databases, and read other files from the beginning.
-    """
-
-    name: str
-    version: int
-    only_databases: bool
-
-    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
-        """Yield the messages after a checkpoint, with new checkpoints among them.
-
-        The last checkpoint is where to resume when the file has grown. It may precede the last
-        messages, which are then yielded again.
-
-        :param file: the bytes of a text file after ``start``; a whole database.
-        :raises StartOver: the file must be read from its beginning.
-        :raises Unreadable: the rest of the file cannot be read.
-        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Collection
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -127,7 +127,7 @@ class File:
         name, size, modified = str(path), status.st_size, moment(status.st_mtime)
         if name.endswith((".zst", ".gz")) and not name.lower().endswith(ARCHIVES):
             limit = max(HARMLESS, RATIO * size)
-            start = cast(Callable[[], IO[bytes]], partial(ZstdFile, path))
+            start: Callable[[], IO[bytes]] = partial(_open_zstd, path)
             if name.endswith(".gz"):
                 import gzip
 
@@ -211,7 +211,7 @@ class _CountingReader(io.RawIOBase):
         most = len(view) if self._length is None else max(0, self._length - self._file.done)
         try:
             data = self._source.read(min(len(view), most)) or b""
-        except (*DAMAGED, zlib.error):
+        except _damage_errors():
             what = "the zip" if self._file.path is None else "the file"
             raise Unreadable(f"{what} is damaged here") from None
         view[: len(data)] = data
@@ -238,30 +238,17 @@ def load_zstd() -> ModuleType:
     raise NoLibrary(install_hint("zed"))
 
 
-class ZstdFile(io.RawIOBase):
-    """The decompressed bytes of a file."""
+def _open_zstd(path: Path) -> IO[bytes]:
+    zstd = load_zstd()
+    options = {zstd.DecompressionParameter.window_log_max: WINDOW_LOG}
+    return cast(IO[bytes], zstd.ZstdFile(path, "rb", options=options))
 
-    def __init__(self, path: Path) -> None:
-        self._opened = ExitStack()  # first: Python also closes a file that could not be opened
-        self._zstd = load_zstd()
-        options = {self._zstd.DecompressionParameter.window_log_max: WINDOW_LOG}
-        source = self._opened.enter_context(open_regular(path))
-        self._stream: IO[bytes] = self._opened.enter_context(
-            self._zstd.ZstdFile(source, "rb", options=options)
-        )
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; raise EOFError if they are damaged or cut off."""
-        try:
-            data: bytes = self._stream.read(size)
-        except self._zstd.ZstdError:
-            raise EOFError from None
-        return data
-
-    def close(self) -> None:
-        """Close the file."""
-        self._opened.close()
-        super().close()
+def _damage_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of damaged data, with that of the zstd library if it is installed."""
+    with suppress(NoLibrary):
+        return (*DAMAGED, zlib.error, load_zstd().ZstdError)
+    return (*DAMAGED, zlib.error)
 
 
 class Head:

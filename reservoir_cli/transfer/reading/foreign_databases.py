@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint, restoring
+from reservoir_cli.transfer.reading.checkpoints import restoring
 from reservoir_cli.transfer.reading.decompressed_file import File, LockedError, Unreadable
 from reservoir_cli.transfer.reading.foreign_values import text
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.importer import Checkpoint, Importer, Record, Skipped
 from reservoir_cli.util.read_files import LARGEST
 
 #: Errors of a damaged database: its messages may contain bytes that are not text, and a column may
@@ -191,8 +191,6 @@ class DatabaseImporter(Importer):
     """The base class of importers that read databases by conversation; ``columns`` by table."""
 
     columns: ClassVar[Mapping[str, str]]
-    version = 1
-    only_databases = True
 
     @abstractmethod
     def conversations(self, database: ToolDatabase, name: str) -> Iterator[DatabaseConversation]:

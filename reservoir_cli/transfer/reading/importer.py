@@ -65,6 +65,23 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A position in a file from which reading can be resumed.
+
+    :param offset: the number of bytes before it.
+    :param state: the importer's state there, small and serialisable as JSON; never the text of a
+        message.
+    :param complete: no turn is unfinished here.
+    :param last: the end of the file; what follows the last complete one is an unfinished turn.
+    """
+
+    offset: int = 0
+    state: dict[str, Any] | None = None
+    complete: bool = True
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A file or folder in which a program may keep its history; it need not exist.
 
@@ -91,6 +108,9 @@ class Importer(ABC):
     :cvar folders: names of folders in which only the program keeps such files.
     :cvar tables: sets of tables, and of columns as ``table.column``. A database has the format if
         it contains all of one set.
+    :cvar version: increased when the same file would give other messages, to read it again.
+    :cvar resumes_lines: whether ``resume`` also reads on in files of lines, not only in databases.
+    :cvar names_are_dated: whether sessions are read in the order of their names, not times.
     """
 
     name: ClassVar[str]
@@ -99,6 +119,9 @@ class Importer(ABC):
     endings: ClassVar[tuple[str, ...]] = ()
     folders: ClassVar[tuple[str, ...]] = ()
     tables: ClassVar[tuple[frozenset[str], ...]] = ()
+    version: ClassVar[int] = 1
+    resumes_lines: ClassVar[bool] = False
+    names_are_dated: ClassVar[bool] = False
 
     def detect(self, head: Head) -> bool:
         """Return whether a file with this beginning has the format."""
@@ -115,6 +138,21 @@ class Importer(ABC):
     @abstractmethod
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Yield the messages of a file in order; raise Unreadable if the rest cannot be read."""
+
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield the messages after a checkpoint, with new checkpoints among them; here, all.
+
+        The last checkpoint is where to resume when the file has grown. It may precede the last
+        messages, which are then yielded again.
+
+        :param file: the bytes of a text file after ``start``; a whole database.
+        :raises StartOver: the file must be read from its beginning.
+        :raises Unreadable: the rest of the file cannot be read.
+        """
+        for item in self.read(file):
+            yield item
+            yield Checkpoint()
+        yield Checkpoint(last=True)
 
 
 class SourceIds:
@@ -198,14 +236,25 @@ class Thread:
         return self.identities.unique(self.last_id)
 
     def update(
-        self, *, model: str | None = None, folder: Any = None, branch: str | None = None
+        self,
+        *,
+        identity: Any = None,
+        title: Any = None,
+        model: Any = None,
+        folder: Any = None,
+        branch: Any = None,
     ) -> None:
-        """Update the metadata with those of a message; the first folder names the project."""
+        """Update the metadata, as far as a value is a text; the first folder stays."""
         about = self.conversation
-        project, branch = about.project or folder_name(folder), branch or about.branch
-        model = model or about.model
-        if (model, project, branch) != (about.model, about.project, about.branch):
-            self.conversation = replace(about, model=model, project=project, branch=branch)
+        self.folder = self.folder or text(folder)
+        self.conversation = replace(
+            about,
+            id=text(identity) or about.id,
+            title=text(title) or about.title,
+            model=text(model) or about.model,
+            project=about.project or folder_name(folder),
+            branch=text(branch) or about.branch,
+        )
 
     def convert(
         self,

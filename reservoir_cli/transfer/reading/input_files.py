@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple, cast
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.reading.decompressed_file import (
@@ -111,8 +111,9 @@ def _list_folder(folder: Path, passed_over: PassedOver) -> Iterator[File]:
 
 
 def _list_zip(file: File, open_files: ExitStack, passed_over: PassedOver) -> Iterator[File]:
+    stream = _BoundedReader(cast(io.RawIOBase, file.start()))
     try:
-        archive = zipfile.ZipFile(_BoundedReader(open_files.enter_context(file.start())))
+        archive = zipfile.ZipFile(open_files.enter_context(stream))
     except NotImplementedError:
         raise ReservoirError(f"{file.name} is a zip of a newer version", hint=UNPACK) from None
     except DAMAGED:
@@ -152,28 +153,13 @@ def _member_time(member: zipfile.ZipInfo) -> datetime | None:
     return None
 
 
-class _BoundedReader(io.RawIOBase):
+class _BoundedReader(io.BufferedReader):
     """A zip file that refuses to read more at once than a large table needs."""
 
-    def __init__(self, source: IO[bytes]) -> None:
-        self._source = source
-
-    def read(self, size: int = -1) -> bytes:
-        if size > _LARGEST_TABLE:
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size and size > _LARGEST_TABLE:
             raise zipfile.BadZipFile
-        return self._source.read(size)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._source.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._source.tell()
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
+        return super().read(size)
 
 
 def read_text(path: Path) -> tuple[str, int]:

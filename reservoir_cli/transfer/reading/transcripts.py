@@ -5,14 +5,13 @@ Programs name the parts of a message differently; they become Anthropic's blocks
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.decompressed_file import File
-from reservoir_cli.transfer.reading.foreign_values import folder_name, obj, text
+from reservoir_cli.transfer.reading.foreign_values import obj, text
 from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped, Thread
 from reservoir_cli.transfer.reading.json_stream import read_entries
 from reservoir_cli.transfer.reading.times import moment
@@ -65,16 +64,7 @@ class Transcript:
         self, *, identity: Any = None, title: Any = None, model: Any = None, folder: Any = None
     ) -> None:
         """Update the metadata of the conversation, as far as a value is a text."""
-        about = self.thread.conversation
-        path = text(folder)
-        self.thread.folder = path or self.thread.folder
-        self.thread.conversation = replace(
-            about,
-            id=text(identity) or about.id,
-            title=text(title) or about.title,
-            model=text(model) or about.model,
-            project=folder_name(path) or about.project,
-        )
+        self.thread.update(identity=identity, title=title, model=model, folder=folder)
 
     def turns(self, value: dict[str, Any]) -> Iterable[Turn]:
         """Yield the turns of an object after updating the metadata; ValueError if it is invalid."""
@@ -87,12 +77,8 @@ class Transcript:
     def _read_object(self, place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
         turns = list(self.turns(value))
         for number, turn in enumerate(turns, 1):
-            if turn.model:
-                self.describe(model=turn.model)
-            if turn.source_id:
-                self.thread.follow(turn.source_id)
             where = place if len(turns) == 1 else f"{place}, message {number}"
-            yield from self.thread.convert(where, turn.source_id, turn.messages)
+            yield from _read_turn(self.thread, where, turn)
 
 
 class TranscriptImporter(Importer):
@@ -109,14 +95,17 @@ def read_conversation(
 ) -> Iterator[Record | Skipped]:
     """Yield the messages of numbered turns; ``None`` stands for one that is not a message."""
     for number, turn in turns:
-        where = f"{place}, message {number}"
-        if turn is None:
-            yield Skipped(where, "not a message")
-            continue
-        thread.update(model=turn.model)
-        if turn.source_id:
-            thread.follow(turn.source_id)
-        yield from thread.convert(where, turn.source_id, partial(turn.messages))
+        yield from _read_turn(thread, f"{place}, message {number}", turn)
+
+
+def _read_turn(thread: Thread, place: str, turn: Turn | None) -> Iterator[Record | Skipped]:
+    if turn is None:
+        yield Skipped(place, "not a message")
+        return
+    thread.update(model=turn.model)
+    if turn.source_id:
+        thread.follow(turn.source_id)
+    yield from thread.convert(place, turn.source_id, turn.messages)
 
 
 _CALLS = frozenset({"tool_use", "toolCall", "tool_call", "toolUse", "function_call", "tool-call"})

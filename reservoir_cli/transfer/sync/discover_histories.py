@@ -4,13 +4,12 @@ Only names, sizes and numbers of files are read here. Importers read the content
 has agreed.
 """
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from reservoir_cli.transfer.formats.registry import importers, plugin_importers
 from reservoir_cli.transfer.reading.importer import Importer, Place
+from reservoir_cli.transfer.sync.watched_files import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +39,15 @@ def look(form: str | None = None) -> list[History]:
 def _inspect(importer: Importer, place: Place) -> History:
     """Count the files in a location that an importer would read, without following links."""
     title = place.title or importer.title
-    if place.path.is_file():
-        size = place.path.stat().st_size
-        return History(title, importer.name, place.path, 1, size, place.nearby)
-    sizes: list[int] = []
     links: list[str] = []
-    for folder, folders, names in os.walk(place.path):
-        links += filter(os.path.islink, (os.path.join(folder, name) for name in folders))
-        if not place.inside or not set(place.inside).isdisjoint(Path(folder).parts):
-            sizes += _sizes(folder, names, place.endings)
+    walked = walk(place.path, lambda _: False, lambda *_: None, links, place.endings)
+    sizes = [file.size for file in walked if _is_counted(place, file.path)]
     return History(
         title, importer.name, place.path, len(sizes), sum(sizes), place.nearby, tuple(sorted(links))
     )
 
 
-def _sizes(folder: str, names: list[str], endings: tuple[str, ...]) -> Iterator[int]:
-    for name in names:
-        path = os.path.join(folder, name)
-        if name.endswith(endings) and os.path.isfile(path) and not os.path.islink(path):
-            yield os.path.getsize(path)
+def _is_counted(place: Place, path: str) -> bool:
+    """Return whether a file is the place itself, or one of its files in a folder."""
+    is_inside = not place.inside or not set(place.inside).isdisjoint(Path(path).parent.parts)
+    return path == str(place.path) or (is_inside and path.endswith(place.endings))

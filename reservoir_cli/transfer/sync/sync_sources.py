@@ -37,9 +37,9 @@ from reservoir_cli.transfer.leave_out import (
     marked_by,
     may_contain_mark,
 )
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable, StartOver
+from reservoir_cli.transfer.reading.checkpoints import StartOver
 from reservoir_cli.transfer.reading.decompressed_file import COMPRESSED, DATABASES, File, Unreadable
-from reservoir_cli.transfer.reading.importer import Importer, Record, Skipped
+from reservoir_cli.transfer.reading.importer import Checkpoint, Importer, Record, Skipped
 from reservoir_cli.transfer.reading.times import count_unread_times, moment
 from reservoir_cli.transfer.skip_duplicates import ElsewhereFilter
 from reservoir_cli.transfer.stages import Destination, ImportOptions
@@ -124,7 +124,7 @@ class _SourceSync:
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
         self.importer: Importer = importer_named(source.tool)
-        self._version = int(getattr(self.importer, "version", 1))
+        self._version = self.importer.version
         self._machine = known_files.machine
         self._excluded = compile_exclusion(list(source.exclude))
         age = retention(ingestor.config, source.partition)
@@ -168,8 +168,8 @@ class _SourceSync:
 
     def _reading_order(self, file: FileState) -> tuple[int, int, str]:
         """Sort a session before its forks and sub-agents, which are deeper or have later dates."""
-        is_dated = getattr(self.importer, "names_are_dated", False)
-        return file.path.count(os.sep), 0 if is_dated else file.mtime_ns, file.path
+        time = 0 if self.importer.names_are_dated else file.mtime_ns
+        return file.path.count(os.sep), time, file.path
 
     @staticmethod
     def _report_progress(progress: Progress, before: int, total: int, read: int) -> None:
@@ -249,9 +249,10 @@ class _SourceSync:
                 self.report.imports.undated += undated.count
                 if is_new and self.report.read_total == before:
                     self._count_nothing(path)
-        except NotTextError:
+        except NotTextError as error:
             self._table.put(row)  # reported once, and read again when the file changes
-            raise
+            problem = f"cannot read {path} as a history of {self._source.tool}: it is not text"
+            raise ReservoirError(problem, hint=error.hint) from None
         except StartOver as reason:
             if str(reason):
                 self._ingestor.notify(f"{_DAMAGED}: {file.path}")
@@ -365,10 +366,9 @@ class _FileSync:
         """Return the part of the file to read: complete lines, or up to its end if it is old."""
         with open_regular(self._path) as stream:
             is_database = watched_files.is_database(stream)
-            importer = self._sync.importer
-            self._resumes = isinstance(importer, Resumable) and (
-                is_database or not (importer.only_databases or watched_files.is_converted(stream))
-            )
+            resumes_lines = self._sync.importer.resumes_lines
+            is_part = resumes_lines and not watched_files.is_converted(stream)
+            self._resumes = is_database or is_part
             if is_database or not self._resumes or self._path.name.endswith(COMPRESSED):
                 return File.of_path(self._path, os.fstat(stream.fileno()))
             end = self._row.size
@@ -378,13 +378,8 @@ class _FileSync:
 
     def _items(self, file: File) -> Iterator[Item | Checkpoint]:
         importer = self._sync.importer
-        if isinstance(importer, Resumable) and self._resumes:
-            yield from importer.resume(file, self._start)
-        else:
-            for item in importer.read(file):
-                yield item
-                yield Checkpoint()
-            yield Checkpoint(last=True)
+        resume = importer.resume if self._resumes else partial(Importer.resume, importer)
+        return resume(file, self._start)
 
     def _record_mark(self, item: Item | Checkpoint) -> None:
         if conversation_id := marked_by(item):

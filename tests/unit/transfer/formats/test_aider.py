@@ -35,6 +35,7 @@ def test_the_project_of_a_history_is_its_folder(tmp_path):
     assert last.conversation is not None
     assert (first.conversation.project, first.conversation.model) == ("taskboard", "gpt-4o")
     assert last.conversation.model == "claude-sonnet-4-5"
+    assert first.folder == last.folder == path.parent.as_posix()
 
 
 @each("name", ["notes.md", ".aider.chat.history.md", "x"])

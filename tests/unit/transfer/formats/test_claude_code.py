@@ -7,8 +7,7 @@ from each import each
 from reading import file_of, lines, read, records, roles_and_texts, skipped
 
 from reservoir_cli.transfer.formats.claude_code import ClaudeCode
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint
-from reservoir_cli.transfer.reading.importer import Record, Skipped
+from reservoir_cli.transfer.reading.importer import Checkpoint, Record, Skipped
 
 
 def line(number: int, kind: str, **more: Any) -> dict[str, Any]:

@@ -26,9 +26,8 @@ from reservoir_cli.storage.open_store import open_store
 from reservoir_cli.storage.tables.sources import Sources
 from reservoir_cli.transfer.formats.claude_code import ClaudeCode
 from reservoir_cli.transfer.formats.registry import importers
-from reservoir_cli.transfer.reading.checkpoints import Checkpoint, Resumable
 from reservoir_cli.transfer.reading.decompressed_file import File
-from reservoir_cli.transfer.reading.importer import Record
+from reservoir_cli.transfer.reading.importer import Checkpoint, Record
 from reservoir_cli.transfer.sync import history_sources
 from reservoir_cli.transfer.sync import sync_sources as syncing
 from reservoir_cli.transfer.sync.history_sources import Source
@@ -460,7 +459,7 @@ def test_a_file_that_is_not_text_is_reported_once(machine, data):
 
 def test_importers_that_can_resume_are_recognised():
     tools = (ClaudeCode(), importers()["openai"])
-    assert [isinstance(tool, Resumable) for tool in tools] == [True, False]
+    assert [tool.resumes_lines for tool in tools] == [True, False]
 
 
 def test_an_equal_message_from_another_source_stays(machine):
