@@ -4,6 +4,7 @@ The file of a resumed session repeats the header and the messages, with new time
 thoughts; the first record of a message is used.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 
 from reservoir_cli.transfer.reading import content_blocks
 from reservoir_cli.transfer.reading.content_blocks import (
+    file_block,
     remove_between,
     tool_result,
     tool_use,
@@ -30,7 +32,7 @@ from reservoir_cli.transfer.reading.importer import (
 from reservoir_cli.transfer.reading.json_stream import read_entries, readable_objects
 from reservoir_cli.transfer.reading.platform_folders import tool_dir
 from reservoir_cli.transfer.reading.times import moment
-from reservoir_cli.transfer.reading.transcripts import Transcript, Turn, as_blocks
+from reservoir_cli.transfer.reading.transcripts import Transcript, Turn
 
 _ROLES = {"user": "user", "gemini": "assistant", "model": "assistant"}
 #: Beginnings of texts that the program writes as the user or the model.
@@ -215,13 +217,20 @@ def _block(part: Any) -> list[dict[str, Any]]:
     if not isinstance(part, dict):
         raise ValueError("content is neither a text nor a list of parts")
     content = part.get("text")
-    if isinstance(content, str) and part.get("thought") is not True:
+    if isinstance(content, str):
+        if part.get("thought") is True:
+            return [{"type": "thinking", "thinking": content}]
         if content.lstrip().startswith(_INJECTED) or content.strip() == _GO_ON:
             return []
         for begin in (f"\n{_FILES}", _FILES):
             content = remove_between(content, begin, _FILES_END)
         return [{"type": "text", "text": content}]
-    return [block for block in as_blocks(part) if "type" in block]
+    if isinstance(part.get("functionCall"), dict):
+        return [_call(part["functionCall"])]
+    if isinstance(part.get("functionResponse"), dict):
+        return _results([part], None)
+    data = obj(part.get("inlineData")) or obj(part.get("fileData"))
+    return [file_block(data.get("mimeType"))] if data else []
 
 
 def _call(value: dict[str, Any]) -> dict[str, Any]:
@@ -232,8 +241,16 @@ def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
     """Return the results of calls, a text or parts; ``identity`` is for those that name no call."""
     if isinstance(value, str):
         return [tool_result(identity, value)]
-    blocks = [block for block in as_blocks(objects(value)) if block.get("type") == "tool_result"]
-    return [block | {"tool_use_id": block["tool_use_id"] or identity} for block in blocks]
+    blocks = []
+    for part in objects(value):
+        answer = obj(part.get("functionResponse"))
+        response = obj(answer.get("response"))
+        output = response.get("output", response.get("error", response))
+        if answer:
+            call_id = text(answer.get("id")) or identity
+            content = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+            blocks.append(tool_result(call_id, content))
+    return blocks
 
 
 class SavedChat(Transcript):
