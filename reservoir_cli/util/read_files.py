@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.util.timeouts import OTHER_END_OF_PIPE
@@ -57,11 +57,7 @@ def suggest_fix(error: OSError, path: Path) -> str | None:
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a regular file, unbuffered.
-
-    Of a file of the system that would wait for more data, such as ``/proc/kmsg``, a read returns
-    ``None``: the end.
-    """
+    """Open a regular file, unbuffered."""
     # Without O_NONBLOCK, opening a pipe would wait for a writer; regular files ignore the flag.
     descriptor = os.open(
         path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -72,10 +68,26 @@ def open_regular(path: Path) -> IO[bytes]:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        return os.fdopen(descriptor, "rb", buffering=0)
+        return _RegularFile(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
         raise
+
+
+class _RegularFile(io.FileIO):
+    """A regular file; one like ``/proc/kmsg``, which would wait for more data, is refused."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data: bytes | None = super().read(size)
+        if data is None:
+            raise OSError(errno.EINVAL, "not a regular file")
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        count: int | None = super().readinto(buffer)
+        if count is None:
+            raise OSError(errno.EINVAL, "not a regular file")
+        return count
 
 
 def read_bounded(path: Path, most: int = LARGEST) -> bytes:

@@ -210,7 +210,7 @@ class _CountingReader(io.RawIOBase):
         view = memoryview(buffer)  # type: ignore[arg-type]
         most = len(view) if self._length is None else max(0, self._length - self._file.done)
         try:
-            data = self._source.read(min(len(view), most)) or b""
+            data = self._source.read(min(len(view), most))
         except _damage_errors():
             what = "the zip" if self._file.path is None else "the file"
             raise Unreadable(f"{what} is damaged here") from None

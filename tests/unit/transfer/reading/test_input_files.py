@@ -22,7 +22,7 @@ from reservoir_cli.transfer.detect_format import DetectedFile, find
 from reservoir_cli.transfer.formats.registry import importers
 from reservoir_cli.transfer.reading.decompressed_file import File
 from reservoir_cli.transfer.reading.importer import Record
-from reservoir_cli.util.read_files import read_stream
+from reservoir_cli.util.read_files import _RegularFile
 
 CHAT = (SAMPLES / "chatgpt.json").read_bytes()
 CODE = (SAMPLES / "claude-code.jsonl").read_bytes()
@@ -429,18 +429,14 @@ def test_a_file_that_grows_is_read_to_its_end_at_the_beginning(tmp_path):
         assert len(stream.read()) == 600_008
 
 
-def test_a_file_of_the_system_is_read_as_far_as_it_has_data_now():
+def test_a_file_of_the_system_that_has_no_data_yet_is_an_error():
     # As /proc/kmsg, which is a regular file by its mode, but only root may read it.
-    for read in (
-        lambda stream: read_stream(stream),
-        lambda stream: File("kmsg", 0, lambda: stream).open().read(),
-    ):
-        for data in (b"", b"one line\n"):
-            reading, writing = os.pipe()
-            os.set_blocking(reading, False)
-            with os.fdopen(reading, "rb", buffering=0) as stream, closing(os.fdopen(writing, "wb")):
-                os.write(writing, data)
-                assert read(stream) == data
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with _RegularFile(reading, "rb") as file, closing(os.fdopen(writing, "wb")):
+        for read in (file.read, lambda size: file.readinto(bytearray(size))):
+            with pytest.raises(OSError, match="not a regular file"):
+                read(9)
 
 
 def test_the_number_of_read_bytes_is_known(tmp_path):
