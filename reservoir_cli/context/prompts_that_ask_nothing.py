@@ -30,62 +30,81 @@ _COMMANDS = frozenset(
     "connect continue editor models sessions share summarize summary undo redo".split()
 )
 _SERVER_COMMAND = "mcp__"
+_SIGN = r"[,.!;:\n\u2013\u3001\u3002\uff0c\uff01]|\s-\s"  # what ends a clause
 #: A word of two or more characters: a single letter or digit picks an option.
 _WORD = re.compile(r"[^\W_]{2,}")
 _BEGINNING = 400  # how much of a prompt is read to tell what kind it is, in characters
-#: Words of consent, refusal, thanks, greeting and continuation.
-SAYS_NOTHING = frozenset(
+#: Words of greeting, which may precede anything.
+_GREETINGS = frozenset(
+    "hi hello hey hallo moin servus bonjour salut coucou hola ciao buongiorno buonasera oi olá "
+    "hoi goedemorgen goedemiddag goedenavond hej merhaba selam günaydın cześć siema привет "
+    "здравствуй здравствуйте привіт".split()
+)
+#: Words of consent, refusal, thanks and continuation.
+SAYS_NOTHING = _GREETINGS | frozenset(
     # English
     "ok okay kk yes yeah yep yup sure right correct no nope nah thanks thank thx ty please pls "
     "continue proceed go ahead next done great good nice cool perfect fine awesome excellent well "
-    "stop wait hi hello hey bye lgtm agreed exactly again retry resume same sounds looks now "
+    "stop wait bye lgtm agreed exactly again retry resume same sounds looks now "
     "alright understood cheers wonderful "
     # German
     "ja jo jep nein nee danke dankeschön bitte weiter gut genau stimmt richtig prima super toll "
-    "klar passt los mach mache fertig hallo tschüss einverstanden gerne gern vielen dank so "
-    "jawohl nö moin servus perfekt verstanden egal wunderbar "
+    "klar passt los mach mache fertig tschüss einverstanden gerne gern vielen dank so "
+    "jawohl nö perfekt verstanden egal wunderbar "
     # French
-    "oui ouais non merci continuez continuer vas allez bien bon parfait accord daccord salut "
-    "bonjour voilà exactement beaucoup plait plaît coucou nickel impeccable génial entendu "
+    "oui ouais non merci continuez continuer vas allez bien bon parfait accord daccord "
+    "voilà exactement beaucoup plait plaît nickel impeccable génial entendu "
     "compris volontiers "
     # Spanish, Italian, Portuguese
-    "sí si gracias vale bueno perfecto claro sigue continúa continua adelante hola favor listo "
-    "muchas exacto genial dale sì grazie va bene avanti perfetto prego certo ciao esatto ottimo "
-    "sim obrigado obrigada perfeito beleza valeu olá ótimo venga entendido estupendo guay "
+    "sí si gracias vale bueno perfecto claro sigue continúa continua adelante favor listo "
+    "muchas exacto genial dale sì grazie va bene avanti perfetto prego certo esatto ottimo "
+    "sim obrigado obrigada perfeito beleza valeu ótimo venga entendido estupendo guay "
     "excelente exactamente accordo vai dai capito certamente benissimo perfettamente fantastico "
-    "procedi inteso volentieri buongiorno buonasera tá oi entendi blz combinado fechado prossiga "
+    "procedi inteso volentieri tá entendi blz combinado fechado prossiga "
     "continue exato "
     # Dutch, Swedish, Turkish
-    "bedankt ga door verder goed precies hoi nej tack fortsätt bra tak evet hay\u0131r tamam "
-    "teşekkürler devam lütfen oké akkoord dankjewel begrepen mooi klopt inderdaad goedemorgen "
-    "goedemiddag goedenavond doei okej perfekt tackar precis javisst hej harika anladım merhaba "
-    "selam peki günaydın "
+    "bedankt ga door verder goed precies nej tack fortsätt bra tak evet hay\u0131r tamam "
+    "teşekkürler devam lütfen oké akkoord dankjewel begrepen mooi klopt inderdaad "
+    "doei okej perfekt tackar precis javisst harika anladım peki "
     # Polish
     "nie dzięki dziękuję dalej dobrze proszę kontynuuj tak dobra lecimy świetnie jasne pewnie "
-    "rozumiem zgoda oczywiście cześć hej siema spoko doskonale "
+    "rozumiem zgoda oczywiście spoko doskonale "
     # Russian, Ukrainian, Korean
     "да нет спасибо продолжай продолжайте дальше хорошо ладно отлично ок давай пожалуйста верно "
     "точно понял поняла понятно ясно супер круто поехали прекрасно здорово согласен согласна "
-    "конечно ага угу окей привет здравствуй здравствуйте привіт так ні дякую далі продовжуй добре "
+    "конечно ага угу окей так ні дякую далі продовжуй добре "
     "зрозуміло чудово гаразд звісно "
     "네 아니요 감사합니다 고마워 고마워요 계속 계속해줘 좋아 좋아요 알겠습니다".split()
 )
-#: Words that say nothing beside others; one of them alone may be a name.
-_BESIDE_OTHERS = frozenset(
-    "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft klingt très me "
-    "tout marche fonctionne va got it top legal класс está bien muy todo vamos sigan tutto posto "
-    "mille molto muito mesmo pode seguir segue tudo certo je wel maar zo doe mee ziet eruit er "
-    "uit mycket du bardzo wielkie porządku wygląda jest wszystko большое очень всё все дуже "
-    # Greetings by the time of day or week
+#: Those that mean consent or refusal whatever follows them; others do before a sign or another one:
+#: "no, the other one", but "no funciona el servidor" and "same parser as before".
+_CONSENT = frozenset(
+    "ok okay kk yes yeah yep yup sure lgtm agreed alright continue proceed retry resume "
+    "ja jo jep nein jawohl nö weiter einverstanden oui ouais continuez continuer sí vale continúa "
+    "continua sì procedi sim beleza valeu prossiga oké fortsätt evet tamam devam kontynuuj "
+    "да ладно ок окей ага угу продолжай продолжайте давай продовжуй "
+    # Thanks
+    "thanks thank thx ty danke dankeschön merci gracias grazie obrigado obrigada bedankt dankjewel "
+    "tack teşekkürler dzięki dziękuję спасибо дякую".split()
+)
+#: Words of greetings by the time of day or week.
+_TIMES_OF_GREETING = frozenset(
     "morning afternoon evening night weekend day everyone everybody all morgen abend tag nacht "
     "wochenende feierabend schönes schönen schöne guten gute zusammen alle bonne journée soirée "
     "nuit buenos buenas días tardes noches giornata serata bom boa dia noite "
     "tarde fijne fijn avond dag dzień dobry wieczór noc доброе добрый утро день вечер ночи "
     "спокойной god morgon kväll".split()
 )
+#: Words that say nothing beside others; one of them alone may be a name.
+_BESIDE_OTHERS = _TIMES_OF_GREETING | frozenset(
+    "dir euch ihnen alles sehr schön sieht aus jetzt es funktioniert klappt läuft klingt très me "
+    "tout marche fonctionne va got it top legal класс está bien muy todo vamos sigan tutto posto "
+    "mille molto muito mesmo pode seguir segue tudo certo je wel maar zo doe mee ziet eruit er "
+    "uit mycket du bardzo wielkie porządku wygląda jest wszystko большое очень всё все дуже".split()
+)
 #: Laughter: haha, jajaja, kkkk, mdr, lol, ахаха.
 _LAUGHTER = (
-    "a?(?:[hj][aei]){2,}[hj]?|a+h(?:a+h+)+a*|k{3,}|(?:rs){2,}|lo+l+|lmao|rofl|p?t?mdr+|"
+    r"a?([hj])([aei])(?:\1\2)+[hj]?|a+h(?:a+h+)+a*|k{3,}|(?:rs){2,}|lo+l+|lmao|rofl|p?t?mdr+|"
     "а?(?:х[аеи]){2,}х?|哈{2,}|笑+|ㅋ{2,}"
 )
 #: Questions for how somebody is, which are greetings; each ends a sentence.
@@ -182,6 +201,7 @@ _JOINING_PAIRS = re.compile("(?:in|at) which (?:case|point)|para que |per quanto
 _FIRST_OTHERS = frozenset(
     "is are was were does did can could should would will has have hasn isn aren "
     "ist sind war waren hat haben hatte kann können soll sollen gibt est sont avons avez "
+    "hast habt kannst könnt weißt sabes tienes tem hai sai weet masz "
     "hay tenemos abbiamo temos is zijn kunnen hebben heb hebt heeft".split()
 )
 #: The same in scripts without spaces. Patterns beyond ASCII are compiled for texts beyond ASCII.
@@ -191,7 +211,7 @@ _ASKING = (
     # Not to be told later, as in "tell me once it is done", nor "I need you to do it".
     "(?<![后後])告[诉訴]我|提醒我|我(?:需要(?![你您])|忘了)|(?<!たら)教えて|思い出せ|忘れた|"
     "思い出させて|(?<!バグを)(?<!エラーを)(?<!原因を)(?:探して|見つけて)(?!直|修)|"
-    r"(?<!면)(?<!면 )알려|기억이 안|^\w+ ли\b"
+    r"(?<!면)(?<!면 )알려|기억이 안|^\w+ ли\b|(?:は|について|呢)[。？?]?$"
 )
 
 
@@ -293,14 +313,19 @@ _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]
 _LONGEST_ORDER, _LONGEST_ORDER_IN_LETTERS = 8, 16
 _FEWEST = 2  # words with a meaning of their own that make a prompt more than about the work
 #: The same in scripts without spaces, where several words form one run of letters.
-_WORD_RUN = (
-    "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
-    "明白了?|知道了?|下一步|はい|ええ|うん|いいえ|ありがとう|ございます|ございました|続けて|ください|下さい|"
-    "お願いします|了解|です|わかりました|次へ?|"
-    "いや|違います?|違う|もう[一1]度|もう一回|やり直し|やり直して|完璧|最高|いい|ね|よ|なるほど|"
-    "わかった|分かった|分かりました|大丈夫|お願い|それで|そうです|よかった|進めて|行こう|オッケー|どうも|"
-    "おはよう|こんにちは|こんばんは|おやすみ|なさい|お疲れ様|でした|した)+"
+_RUN_WORDS = frozenset(
+    "好 好的 是 是的 对 对的 對 對的 嗯 不 不是 没有 谢谢 谢谢你 謝謝 多谢 感谢 继续 继续吧 繼續 "
+    "请 請 可以 行 没问题 你好 "
+    "明白 明白了 知道 知道了 下一步 呢 はい ええ うん いいえ ありがとう ございます ございました "
+    "続けて ください 下さい "
+    "お願いします 了解 です わかりました 次 次へ いや 違い 違います 違う もう一度 もう1度 "
+    "もう一回 やり直し やり直して 完璧 最高 "
+    "いい ね よ なるほど わかった 分かった 分かりました 大丈夫 お願い それで そうです よかった "
+    "進めて 行こう オッケー どうも "
+    "おはよう こんにちは こんばんは おやすみ なさい お疲れ様 でした した".split()
 )
+_LONGEST_RUN_WORD = max(map(len, _RUN_WORDS))
+_LONGEST_RUN = 100  # longer ones are no consent, in characters
 #: The end of an order in Japanese, and its words that are not in hiragana.
 _ORDER_END = "[てで](?:ください|下さい|くれ)?[。！!]?$"
 _NO_HIRAGANA, _SAME_AGAIN = "[^\\W_\u3040-\u309f]+", "同じように|やり直|もう[一1]度"
@@ -339,7 +364,7 @@ def _asks(text: str) -> bool:
     """Return whether a text asks: by a question mark, or by the word that it begins with."""
     if has_question_mark(text) or _contains(_ASKING, text):
         return True
-    words = _WORD.findall(text[:_BEGINNING].casefold())
+    words = _WORD.findall(_after_greeting(text[:_BEGINNING].casefold()))
     rest = list(dropwhile(_precedes, words))
     first, second = (*rest, "", "")[:2]
     begins = (_FIRST_OTHERS, *_QUESTION_WORDS.values(), *_FIRST_WORDS.values())
@@ -377,14 +402,33 @@ def is_about_the_work(text: str) -> bool:
     requested = _after_request(text)
     if requested is not None:
         return not _own_words(requested, text)
-    words = _WORD.findall(_FENCED.sub("", text)[:_BEGINNING].casefold())
-    first = next((word for word in words if word not in _PRECEDING), "ok")
+    prompt = _after_greeting(_FENCED.sub("", text)[:_BEGINNING].casefold())
+    words = _WORD.findall(prompt)
     own = _own_words(words, text)
     few = len(own) < _FEWEST and not _contains(_UNSPACED, text)
-    if _says_nothing(first) or few or not own or _is_japanese_order(text.strip()):
+    return few or not own or _is_japanese_order(text.strip()) or _begins_with_consent(prompt)
+
+
+def _begins_with_consent(prompt: str) -> bool:
+    """Return whether a prompt begins with consent or refusal, and not with a word alike."""
+    words = _WORD.findall(prompt)
+    rest = list(dropwhile(lambda word: word in _PRECEDING, words))
+    if not rest or rest[0] in _CONSENT:
         return True
-    clause = _WORD.findall(re.split(r"[,.!;:\n]", text, maxsplit=1)[0].casefold())
-    return len(clause) > 1 and all(word in _BESIDE_OTHERS or _precedes(word) for word in clause)
+    clause = re.split(_SIGN, prompt, maxsplit=1)[0].strip()
+    return bool(clause) and all(
+        word in _BESIDE_OTHERS or _precedes(word) for word in _WORD.findall(clause)
+    )
+
+
+def _after_greeting(prompt: str) -> str:
+    """Return a prompt without the greeting or thanks before it."""
+    clause, *rest = re.split(_SIGN, prompt, maxsplit=1)
+    words = _WORD.findall(clause)
+    greets = words and (words[0] in _GREETINGS or not _TIMES_OF_GREETING.isdisjoint(words))
+    if rest and greets and all(word in _BESIDE_OTHERS or _precedes(word) for word in words):
+        return rest[0]
+    return prompt
 
 
 def is_order(text: str) -> bool:
@@ -430,7 +474,15 @@ def _contains(pattern: str, text: str) -> bool:
 
 
 def _is_word_run(word: str) -> bool:
-    return not word.isascii() and re.fullmatch(_WORD_RUN, word) is not None
+    """Return whether a run of letters consists of words that say nothing."""
+    if word.isascii() or len(word) > _LONGEST_RUN:
+        return False
+    ends = {0}  # a pattern that repeats words which begin alike would take exponential time
+    for end in range(1, len(word) + 1):
+        starts = range(max(0, end - _LONGEST_RUN_WORD), end)
+        if any(start in ends and word[start:end] in _RUN_WORDS for start in starts):
+            ends.add(end)
+    return len(word) in ends
 
 
 def _is_command(text: str) -> bool:

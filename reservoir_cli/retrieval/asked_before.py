@@ -34,12 +34,15 @@ _SHARE, _NEAR, _SAME = 0.5, 0.5, 0.85
 _LENGTH_FACTOR, _LENGTH_MORE = 2, 12
 #: Of the nearest such messages so many are read, and if one of them repeats the question, more.
 _FIRST_READ, _READ = 12, 500
+_REPLY_READ = 2_000  # how much of a reply is compared, in characters
+_COMPARED = 12  # the newest different answers, which an older one may equal
 #: Messages read after a question for its reply, and after one that begins with calls of tools.
 _REPLIES, _STEPS = 2, 16
 #: The share of the question's words that a repetition contains; one that adds no word, or some.
 _SUBSET, _REPEATED = 0.5, 0.65
 _LEAD = 6  # the most content words before a colon that only lead to the question after it
 _TOLD = 3  # content words of a statement that may be an answer
+_TOLD_BY_NAME = 2  # the same with a name, or after a word of contrast
 _NAMED = 2  # content words of a request that a reply names which does not know about them
 _EQUAL = 0.7  # the share of their words that two equal replies have in common
 
@@ -86,9 +89,10 @@ def find_echoes(
     answers: list[frozenset[str]] = []
     for asking in askings:
         if not asking.says_nothing:
-            if any(_are_equal(asking.reply, newer) for newer in answers):
+            if any(_are_equal(asking.reply, newer) for newer in answers[:_COMPARED]):
                 older.append(asking)
-            answers.append(asking.reply)
+            else:
+                answers.append(asking.reply)
     answered = next((row.answer for row in askings if not row.says_nothing), ())
     return Echoes(_positions([*echoes, *older]), _positions(older), answered)
 
@@ -124,7 +128,8 @@ def _read(stored: _Stored, suspects: Positions, question: str) -> list[_Asking]:
         replies = [(at, row) for at, row in turn[1:] if row.content.strip()]
         if not turn or turn[0][1].role is not Role.USER:
             continue
-        message, texts = turn[0][1], " ".join(row.content for _, row in replies)
+        message = turn[0][1]
+        texts = " ".join(row.content for _, row in replies)[:_REPLY_READ]
         same = bool(stored.candidates.cosine[first] >= _SAME)
         is_same = repeats(message, question, texts, same=same)
         if is_same or _asked_in_vain(message.content, texts):
@@ -227,9 +232,11 @@ def adds_something(reply: str, question: str) -> bool:
     """Return whether a reply says anything that its question does not say, also yes or no.
 
     A reply that begins by saying that it knows nothing does not, unless most of it says something
-    else, or it contains a number of its own.
+    else, or it contains a number of its own, or a sentence goes on with what is the case, as in
+    ``not in Git, but in the vault``.
     """
-    own = content_words(reply) - content_words(question)
+    asked = content_words(question)
+    own = content_words(reply) - asked
     if not own:
         return bool(_compiled(_YES_NO).match(reply.strip()))
     parts = sentences(reply)
@@ -237,8 +244,39 @@ def adds_something(reply: str, question: str) -> bool:
         return True
     if any(character.isdigit() for word in own for character in word):
         return True
-    empty = sum(knows_nothing(part) or bool(_compiled(_OFFERS).search(part)) for part in parts)
+    if any(_goes_on(part, asked) for part in parts[:2]):
+        return True
+    empty = sum(map(_is_empty, parts))
     return 2 * empty < len(parts) or 2 * empty == len(parts) > 1
+
+
+def _is_empty(text: str) -> bool:
+    """Return whether a part of a reply is not about its subject: it knows nothing, or asks back."""
+    return knows_nothing(text) or has_question_mark(text) or bool(_compiled(_OFFERS).search(text))
+
+
+def _goes_on(sentence: str, asked: frozenset[str]) -> bool:
+    """Return whether a sentence that knows nothing goes on with words that were not asked for."""
+    instead = re.split(_INSTEAD, sentence, flags=re.IGNORECASE)[1:]
+    if any(not _is_empty(part) and content_words(part) - asked for part in instead):
+        return True
+    clauses = re.split(_CLAUSE, sentence, flags=re.IGNORECASE)  # what divides them in odd places
+    first = next((at for at in range(0, len(clauses), 2) if knows_nothing(clauses[at])), None)
+    if first is None:
+        return False
+    return any(
+        _tells(clauses[at], asked, contrast=clauses[at - 1].strip(" ,").isalpha())
+        for at in range(first + 2, len(clauses), 2)
+    )
+
+
+def _tells(clause: str, asked: frozenset[str], *, contrast: bool) -> bool:
+    """Return whether a clause has enough words of its own, fewer with a name or after ``but``."""
+    if _is_empty(clause) or _compiled(_REASON).match(clause):
+        return False
+    has_name = any(word[0].isupper() for word in re.findall(r"\w+", clause)[1:])
+    own = content_words(clause) - asked
+    return len(own) >= (_TOLD_BY_NAME if contrast or has_name else _TOLD)
 
 
 def sentences(text: str) -> list[str]:
@@ -268,6 +306,21 @@ def _compiled(expression: str) -> re.Pattern[str]:
     return re.compile(expression, re.IGNORECASE)
 
 
+#: Where a sentence may go on with something else: at signs, and at words of contrast.
+_CLAUSE = (
+    r"((?:[,;:—–，、；：]\s*|\s-\s)?\b(?:but|aber|mais|pero|mas|ma|maar|men|ale|а|но|але)\s|但|ので"
+    r"|[,;:—–，、；：]\s*|\s-\s)"
+)
+#: Words before why something is not known, or what follows from that.
+_REASON = (
+    r"(?:and )?(?:so|because|since|therefore|as)\b|(?:und )?(?:weil|da|daher|deshalb|also|sodass)\b"
+    r"|(?:et )?(?:car|donc|parce que|puisque)\b|(?:y )?(?:así que|porque|por lo)|(?:e )?(?:quindi"
+    r"|perciò|perché|portanto|pois|por isso)\b|dus\b|omdat\b|want\b|(?:и )?(?:поэтому|потому)"
+    r"|dlatego"
+    r"|więc\b|bo\b|因为|所以"
+)
+#: Words before what is the case instead.
+_INSTEAD = r"\b(?:but rather|sondern|sino|bensí|utan|lecz)\s|而是"
 _SENTENCE = r"(?<=[.!?…])\s+|(?<=[。！？])|\n+"
 _YES_NO = (
     r"(?:yes|yep|yeah|no|nope|ja|nein|doch|oui|non|si|sí|sì|no|sim|não|nee|tak|nie|evet|hayır|да"
@@ -277,56 +330,75 @@ _YES_NO = (
 _NOT_KNOWING_SPACED = "|".join(
     (
         # English
-        r"(?:don't|do not|doesn't|does not|didn't|did not|haven't|have not|couldn't|could not"
-        r"|can't|cannot|can not|wasn't able to|unable to|not able to)\b[^.!?]{0,24}\b(?:know|have"
-        r"|see|find|found|recall|remember|access|seen|locate|say|tell|mention\w*|been told)\b",
+        r"(?:(?:i|we) (?:\w+ ){0,2}|(?:and|but|so) |(?<![\w'] ))(?:don't|do not|didn't|did not"
+        r"|haven't|have not"
+        r"|couldn't|could not|can't|cannot|can not|wasn't able to|am unable to|was unable to"
+        r"|unable to|am not able to|not able to)\b[^.!?,;]{0,24}\b(?:know|see|find|found|recall"
+        r"|remember|access|seen|locate|say|tell|been told|determine|provide|answer|confirm"
+        r"|discussed|talked|spoken)\b|no (?:way (?:of knowing|to know)|clue)\b|beats me\b",
+        r"(?:i|we) (?:\w+ ){0,2}(?:don't|do not|didn't|did not) (?:\w+ ){0,2}have\b",
+        r"(?:don't|do not|doesn't|does not|didn't|did not|haven't"
+        r"|hasn't)\b[^.!?,;]{0,24}\b(?:mention"
+        r"|say|contain)\w*\b",
+        r"(?:isn't|aren't|wasn't|weren't) any (?:information|record|mention|memory|data"
+        r"|trace)\w*\b",
         r"no (?:information|record|records|mention|memory|memories|details|data|idea|knowledge"
         r"|access|context|notes?|trace|results?)\b",
         r"not (?:sure|aware|mentioned|recorded|stored|found|known|something i|in my)\b",
         r"(?:never|not) (?:yet )?(?:told|mentioned to) me\b|never (?:talked|spoke) about\b",
-        r"(?:unknown to me|nothing (?:found|about|on|in|stored|is|was|here|that|related|matching)"
+        r"(?:unknown to me|nothing (?:found|about|stored|related|matching|on (?:this|that|it|file"
+        r"|record)|in (?:my|our|the (?:notes|records|conversations?)))"
         r"|only (?:see|know)|lack (?:any|the|information))\b",
         # German
         r"keine?[nr]? (?:\w+ ){0,2}(?:informationen|information|angaben|hinweise?|daten|ahnung"
-        r"|zugriff|details|einträge|eintrag|kenntnis|erinnerung|notizen|aufzeichnungen)\b",
-        r"(?:weiß|weiss|kenne|finde|sehe|habe|erinnere|liegt|liegen|steht"
-        r"|kommt)\b[^.!?]{0,60}\b(?:nicht|nichts|nirgends|nur)\b|leider (?:nicht|nichts|keine?)\b"
+        r"|zugriff|zugang|details|einträge|eintrag|kenntnis|erinnerung|notizen|aufzeichnungen)\b",
+        r"(?:weiß|weiss|kenne|finde|sehe|habe|erinnere)\b[^.!?,;]{0,60}\b(?:nicht|nichts"
+        r"|nirgends)\b"
+        r"|(?:sehe|kenne|weiß|weiss) (?:\w+ ){0,2}nur\b|(?:liegt|liegen|steht|stehen|kommt"
+        r"|kommen)\b[^.!?,;]{0,60}\b(?:nichts|nirgends|nicht (?:vor|darin|drin)|keine?[nr]? vor)\b"
+        r"|leider (?:nicht|nichts|keine?)\b"
         r"|nicht bekannt\b|nie(?:mals)?\b[^.!?]{0,30}\b(?:gesagt|erzählt|erwähnt|gesprochen"
         r"|verraten)\b|nichts (?:\w+ ){0,2}(?:gefunden|gespeichert)\b|(?:hast|haben|habt"
-        r"|wurde)\b[^.!?]{0,40}\bnicht (?:gesagt|erzählt|erwähnt|verraten)\b"
+        r"|wurde)\b[^.!?]{0,40}\bnicht (?:gesagt|erzählt|erwähnt|verraten|mitgeteilt)\b"
         r"|kann ich (?:\w+ ){0,3}nicht (?:sagen|beantworten|wissen)\b",
         # French
         r"ne (?:sais|connais|trouve|vois|dispose|possède|me souviens)\b"
         r"|n'ai\b[^.!?]{0,30}\b(?:pas|aucune?|rien)\b|(?:aucune|pas d') ?(?:information|donnée"
         r"|mention|trace|idée|détail)|(?:ne |n')[^.!?]{0,20}\b(?:pas|jamais"
         r"|rien) (?:encore )?(?:dit|parlé|trouvé|mentionné|précisé|raconté)"
-        r"|ne peux pas (?:le )?(?:dire|savoir|répondre)|l'ignore\b|(?:j'ai|je n'ai) rien trouvé\b"
+        r"|ne peux (?:donc )?pas (?:\w+ )?(?:dire|savoir|répondre|indiquer)|(?:l'|j')ignore\b"
+        r"|(?:j'ai|je n'ai) rien trouvé\b"
         r"|(?:sais|trouve) (?:pas|rien)\b",
         # Spanish, Portuguese, Italian, Catalan
         r"no (?:lo )?(?:sé|tengo|encuentro|recuerdo|dispongo|consta|hay|encontré|conozco)\b",
-        r"(?:no|nunca|aún no|todavía no) (?:me |lo |la |nos )*(?:ha[ns]? (?:dicho|contado"
+        r"(?:no|nunca|aún no|todavía no) (?:me |lo |la |nos |se )*(?:ha[ns]? (?:dicho|contado"
         r"|mencionado)|dijiste|contaste|hemos hablado|hablamos|consta)\b|ni idea\b"
-        r"|(?:lo )?desconozco\b|no (?:te |lo |se )*(?:puedo (?:decir|saber)|sabría)|no (?:he"
+        r"|(?:lo )?desconozco\b|no (?:te |lo |se )*(?:puedo (?:decir|saber|acceder)|sabría)"
+        r"|imposible (?:saber|determinar)|no (?:he"
         r"|hemos|se ha) encontrado\b|nada (?:al respecto|sobre es[eot])|(?:não|nunca"
         r"|ainda não) (?:me |mo |nos )*(?:contou|contaste|disse(?:ste|ram)?|falou|falaste|falámos"
-        r"|falamos|mencionou)\b|não (?:faço (?:a menor )?ideia|consigo (?:dizer|saber|responder)"
+        r"|falamos|mencionou)\b|não foi mencionado\b|não (?:faço (?:a menor )?ideia"
+        r"|consigo (?:dizer|saber|responder)"
         r"|posso dizer|achei)\b|(?:nem ideia|desconheço)\b|nada (?:encontrado|sobre isso)\b"
         r"|(?:non|mai)\b[^.!?]{0,20}\b(?:detto|parlato|raccontato|menzionato|trovato)\b|non (?:mi"
         r"|ci) risulta\b|(?:nessuna idea|lo ignoro)\b|non (?:ne ho idea|saprei|posso (?:dirlo"
         r"|dirtelo|saperlo|rispondere))\b|niente (?:al riguardo|su questo)\b",
         r"(?:ninguna|sin) información\b|não (?:sei|tenho|encontrei|encontro|me lembro|há|disponho"
         r"|consta)\b|nenhuma informação\b|non (?:lo )?(?:so|ho|trovo|ricordo|dispongo|risulta"
-        r"|sono a conoscenza)\b|nessuna informazione\b|no (?:ho )?(?:sé|tinc)\b",
+        r"|è (?:stato menzionato|emerso)|posso accedere|sono a conoscenza)\b"
+        r"|nessuna informazione\b|no (?:ho )?(?:sé|tinc)\b",
         # Dutch, Swedish, Norwegian, Danish, Finnish
-        r"(?:weet|vind|herinner|ken)\b[^.!?]{0,30}\b(?:niet|niets)\b|geen (?:\w+ )?(?:informatie"
+        r"niet bekend\b|beschik niet\b|(?:weet|vind|herinner|ken)\b[^.!?]{0,30}\b(?:niet|niets)\b"
+        r"|geen (?:\w+ )?(?:informatie"
         r"|gegevens|idee|toegang|vermelding)\b|(?:niets?|nooit)\b[^.!?]{0,30}\b(?:verteld|gezegd"
-        r"|genoemd|gevonden|vinden|besproken|zeggen|over gehad)\b|(?:aldrig|inte) (?:berättat"
+        r"|genoemd|gevonden|(?:terug)?vinden|besproken|zeggen|over gehad)\b|(?:aldrig"
+        r"|inte) (?:berättat"
         r"|sagt|nämnt)\b|ingen aning\b|(?:vet|hittar|ved|finner|finder|husker"
         r"|minns)\b[^.!?]{0,20}\b(?:inte|ikke|inget|ingenting)\b|ingen (?:information|informasjon"
         r"|uppgift|tilgang|tillgång)\b|en (?:tiedä|löydä|muista)\b|ei (?:ole )?tieto",
         # Polish, Czech, Hungarian, Romanian, Turkish, Greek
         r"nie (?:wiem|mam|znam|pamiętam|znalazł[ae]m|posiadam|umiem (?:tego )?powiedzieć|potrafię"
-        r"|mówił\w*|powiedział\w*|wspominał\w*|rozmawialiśmy)\b|nie mogę (?:tego "
+        r"|wynika|mogę podać|mówił\w*|powiedział\w*|wspominał\w*|rozmawialiśmy)\b|nie mogę (?:tego "
         r"|ci )*(?:powiedzieć|znaleźć)|(?:nic|niczego)\b[^.!?]{0,20}\bnie (?:wiem|ma|znalazł\w*"
         r"|znajduję)\b|pojęcia\b|brak (?:informacji|danych)\b",
         r"(?:nevím|nemám|neznám|nenašel|nepamatuji)\b|nem (?:tudom|találo\w+|emlék\w+|ismerem)\b"
@@ -336,7 +408,8 @@ _NOT_KNOWING_SPACED = "|".join(
         # Russian, Ukrainian
         r"не (?:знаю|нашл\w+|наш[её]л|помню|располагаю|знайш\w+|пам'ятаю|маю|имею|говорил\w*"
         r"|сказал\w*|рассказывал\w*|упоминал\w*|могу (?:\w+ )?(?:сказать|ответить|найти)|казал\w*"
-        r"|розповідал\w*)\b|(?:понятия не имею|без понятия|мне (?:это )?неизвестно|не в курсе"
+        r"|розповідал\w*)\b|(?:понятия не имею|без понятия|мне (?:это )?неизвестно|неизвестно"
+        r"|не в курсе|не упомина\w+|не имею доступа"
         r"|не було згадки|гадки не маю|не можу сказати)\b|ничего\b[^.!?]{0,20}\bне наш"
         r"|ничего об этом\b|(?:нет|немає|нема) (?:\w+ ){0,2}(?:информации|данных|сведений"
         r"|інформації|даних|записей)",
@@ -346,11 +419,16 @@ _NOT_KNOWING_SPACED = "|".join(
 _NOT_KNOWING_RUNS = "|".join(
     (
         # Chinese, Japanese, Korean
-        "不知道|不清楚|不了解|不记得|不記得|没有[^。！？]{0,12}(?:信息|资料|記錄|记录|相关|提到|内容)",
-        "沒有[^。！？]{0,12}(?:資訊|資料|記錄|相關|提到|內容)|无法(?:找到|得知|确定|回答)|查不到|找不到",
-        "わかりません|分かりません|知りません|存じません|情報(?:が|は)?(?:ありません|ない|ございません)",
-        "見つかりません|覚えていません|(?:聞いて|伺って|教えてもらって|話して)(?:い)?(?:ません|ない)|お答えできません"
-        "|見当(?:が|も)つ[かき]|(?:見つから|分から|わから|知ら|覚えてい?)な(?:い|かった)|見つかりませんでした"
+        "不知道|不清楚|不了解|不记得|不記得|没有[^。！？]{0,12}(?:信息|资料|記錄|记录|相关|提到"
+        "|内容)",
+        "沒有[^。！？]{0,12}(?:資訊|資料|記錄|相關|提到|內容)|没有找到|不足以|无法(?:找到|得知"
+        "|确定|回答|判断|访问)|查不到|找不到",
+        "わかりません|分かりません|知りません|存じません|情報(?:が|は)?(?:ありません|ない"
+        "|ございません)",
+        "見つかりません|覚えていません|(?:聞いて|伺って|教えてもらって|話して)(?:い)?(?:ません"
+        "|ない)|お答えできません|持ち合わせて|(?:話|記録)は?(?:出て|残って)いない"
+        "|見当(?:が|も)つ[かき]|(?:見つから|分から|わから|知ら|覚えてい?)な(?:い|かった)"
+        "|見つかりませんでした"
         "|記録(?:が|は)(?:ない|ありません)|모르|없습니다|없어요|찾을 수 없|기억나지|알지 못",
         # Arabic, Hebrew, Persian, Hindi, Vietnamese, Indonesian, Amharic, Thai
         "لا أعرف|لا أعلم|ليس لدي|ليست لدي|لا توجد|لا أملك|لم أجد|אין לי|לא יודע|לא מצאתי"
@@ -361,17 +439,34 @@ _NOT_KNOWING_RUNS = "|".join(
     )
 )
 _NOT_KNOWING = rf"\b(?:{_NOT_KNOWING_SPACED})|{_NOT_KNOWING_RUNS}"
-#: The usual offers to go on without an answer.
+#: Usual offers, advice and courtesies beside an answer that is missing.
 _OFFERS = "|".join(
     (
         r"\b(?:if you|let me know|could you|can you|would you|please|you (?:can|could|may|might)"
-        r"|help you|feel free|happy to|sorry|unfortunately|perhaps|maybe|it may|it might)\b",
+        r"|help you|feel free|happy to|sorry|unfortunately|perhaps|maybe|it may|it might|i can"
+        r"|apologi[sz]e|thank you|(?:may|might|should) be able|as an? (?:ai|language model)"
+        r"|(?:would|i'd|i) (?:\w+ )?(?:recommend|advise|suggest)|(?:check|consult|contact|checking)"
+        r" (?:your|the|with)|typically|usually|commonly|normally|generally|possible reasons"
+        r"|common \w+ include)\b",
         r"\b(?:wenn (?:du|sie)|falls (?:du|sie)|könntest|könnten sie|kannst du|bitte|helfe|sag mir"
-        r"|leider|vielleicht|tut mir leid|gern)\b",
-        r"\b(?:si (?:vous|tu)|pourri\w+|peux-tu|pouvez-vous|désolée?|s'il vous|s'il te)\b",
-        r"\b(?:si (?:me|puedes|quieres|lo)|podrías|puedes|por favor|lo siento|se (?:mi|puoi|você"
-        r"|quiser)|poderia|desculpe|per favore|mi dispiace)\b",
-        r"\b(?:als (?:je|u)|kun je|kunt u|alsjeblieft|jeśli|proszę|om du|kan du|lütfen|если|"
-        r"пожалуйста|якщо|будь ласка)\b|如果|请|請|もし|ください|주시면|만약|إذا|अगर|jika|nếu",
+        r"|leider|vielleicht|tut mir leid|gern|empfehle|am besten|möchten sie|mögliche gründe"
+        r"|(?:schauen|fragen|prüfen|wenden) sie|häufig|meist|meistens|normalerweise"
+        r"|üblicherweise)\b",
+        r"\b(?:si (?:vous|tu)|pourri\w+|peux-tu|pouvez-vous|désolée?|s'il vous|s'il te|conseill\w+"
+        r"|vérifiez|consultez|contactez|n'hésite\w*|je (?:peux|pourrai)|il vaut mieux|généralement"
+        r"|souvent|habituellement)\b",
+        r"\b(?:si (?:me|puedes|quieres|lo)|podrías|puedes|por favor|lo siento|se (?:mi|puoi|vuoi"
+        r"|você"
+        r"|quiser)|poderia|desculpe|per favore|mi dispiace|recomi?end\w+|revisa|consult[ae]|puedo"
+        r"|conveniente|consiglio|controlla|potre\w+|forse|posso|verifique|normalmente|generalmente"
+        r"|suele|di solito|geralmente|costuma|você pode)\b",
+        r"\b(?:als (?:je|u)|kun je|kunt u|u kunt|alsjeblieft|raadpleeg|misschien|meestal|doorgaans"
+        r"|zwykle|zazwyczaj|обычно|jeśli|proszę"
+        r"|sprawdź"
+        r"|warto|om du|kan du|lütfen|если|пожалуйста|якщо|будь ласка|рекоменд\w+|уточните|проверьте"
+        r"|возможно|могу (?:предложить|помочь))\b|如果|请|請|建议|通常|一般|您可以|你可以|もし"
+        r"|ください"
+        r"|ご確認|かもしれ"
+        r"|よろしければ|주시면|만약|إذا|अगर|jika|nếu",
     )
 )

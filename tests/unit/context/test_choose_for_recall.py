@@ -294,6 +294,13 @@ wie war das mit Lingui|welche Farbe hat das Banner|où est la clé|cuál es el p
 鍵の場所を思い出させて|火曜日の歯医者の予約を夕方に変更して|先月と同じように家賃を払った
 на какой полке стоит варенье|przypomnij mi numer szafki|herinner me aan de code van de kluis
 Please remind me of the plate of the van|I need the plate of the van|bitte nenn mir das Kennzeichen
+No arranca la caldera, marca un fallo|Non parte la caldaia del garage
+Nie ma prądu w piwnicy na dole|Нет воды в подвале с утра|Los albañiles piden otro anticipo
+Bon de livraison pour la chaudière|Door lock of the shed is stuck|Same valve as in the boiler room
+Wait for the plumber took two weeks|Good evening, who repairs our boiler
+Привет, нужен адрес мастера по котлам|Hallo, ich suche den Mechaniker
+はい、ボイラーの担当者は|ボイラーの点検について|没有\uff0c锅炉房的钥匙呢
+hast du die Nummer vom Klempner
 """.strip()
 
 

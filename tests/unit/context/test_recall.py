@@ -279,7 +279,7 @@ hej, hur mår du?|selam, nasılsın?|おはよう\uff01元気？|お元気です
 klingt gut|perfekt, danke dir|nickel, merci|está bien, gracias|muy bien|venga, vale|tutto bene
 capito, grazie mille|muito obrigado|entendi, pode seguir|dank je wel|begrepen, ga maar door
 спасибо большое|понятно, поехали|всё ясно|bardzo dziękuję|dobra, lecimy|wszystko jasne
-なるほど、わかった|完璧です|大丈夫です|もう一度お願いします
+谢谢你好|不是的|なるほど、わかった|完璧です|大丈夫です|もう一度お願いします
 """.strip()
 ASKED = """
 redis|CI|OS|why?|and why?|what did we do?|2026-02-13|404|fix it|/etc/hosts is wrong
@@ -293,7 +293,7 @@ qué es esto|cómo era|quando era|hoe was het|wat was dat|como foi
 а это где|co to jest|kto to był|хто це|var är det|vad var det|hoeveel was het|di cosa
 how are you storing tokens?|how are the backups?|wie läuft's mit Redis?|¿cómo está el servidor?
 come va il backup?|как дела с сервером?|hoe gaat het met de backup?
-ten|pod|Mia|Ben|var|plus|haha-cache|jaja redis
+ten|pod|Mia|Ben|var|plus|haha-cache|jaja redis|Haji|sobre mi hija
 """.strip()
 
 
@@ -302,7 +302,7 @@ def test_consent_thanks_and_commands_are_not_questions(text):
     assert asks_nothing(text)
 
 
-@each("text", re.split("[|\n]", ASKED))
+@each("text", [*re.split("[|\n]", ASKED), "不是" * 60 + "吧", "谢谢你好" * 60 + "呀"])
 def test_questions_and_names_are_questions(text):
     assert not asks_nothing(text)
 
