@@ -352,4 +352,4 @@ def test_prose_holds_no_secret(text):
 )
 def test_a_name_of_two_words_announces_a_secret_if_one_of_them_is_plain(text):
     printed, _ = without_secrets(text.format("Quay5521Lantern"))
-    assert "Quay5521Lantern" not in printed and printed != text
+    assert "Quay5521Lantern" not in printed
