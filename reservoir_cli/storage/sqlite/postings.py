@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 #: How many occurrences of a word are always read, and how many for one question beyond that.
 #: Reading a million occurrences takes 0.1 s, and counting them a tenth of that.
 _FEW, _READ_AT_MOST = 10_000, 250_000
-_SCOPE_KEY = 18  #: The length of the words in the index's column ``scope``.
 
 
 class Stem:
@@ -129,11 +128,6 @@ def look_up(connection: Connection, words: str) -> list[Stem]:
 
 def _totals(connection: Connection, stem: str) -> tuple[int, int]:
     query = "SELECT doc, cnt FROM temp.stem_counts WHERE term = ?"
-    if len(stem) == _SCOPE_KEY:  # stem_counts also counts the words in the column scope
-        query = (
-            "SELECT COUNT(DISTINCT doc), COUNT(*) FROM temp.stem_places "
-            "WHERE term = ? AND col = 'text'"
-        )
     total, occurrences = connection.execute(query, [stem]).fetchone() or (0, 0)
     return total, occurrences
 
@@ -172,13 +166,12 @@ def _match(connection: Connection, candidates: Candidates, scope: Scope, word: s
 
 
 def _docs(connection: Connection, stem: str, limit: int) -> _Ints:
-    # The condition on the column doubles the time, so use it only if necessary.
-    column = "AND col = 'text'" if len(stem) == _SCOPE_KEY else ""
+    # Words of the column scope count, too: a condition on the column doubles the time.
     return _numbers(
         connection,
-        f"""
+        """
         SELECT group_concat(doc) FROM (
-            SELECT doc FROM temp.stem_places WHERE term = ? {column} LIMIT ?
+            SELECT doc FROM temp.stem_places WHERE term = ? LIMIT ?
         )
         """,
         [stem, limit],
