@@ -1,20 +1,16 @@
 """An embedding model of a plugin: ``embedding_model = "SCHEME:ARGUMENT"``."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding.embedder import Embedder, Engine
-from reservoir_cli.embedding.split_passages import QUESTION, Span, cut
+from reservoir_cli.embedding.split_passages import QUESTION, Span, cut, words
 from reservoir_cli.util import installed_plugins
 from reservoir_cli.util.installed_plugins import Plugin
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-#: What counts as a word piece, since the tokenizer of the model is unknown.
-_PIECE = re.compile(r"\w{1,4}|[^\w\s]")
 
 
 class PluginEmbedder(Embedder):
@@ -42,7 +38,7 @@ class PluginEmbedder(Embedder):
         return self._encode(len(texts), lambda: self._model.encode_documents(list(texts)))
 
     def passages(self, text: str) -> list[Span]:
-        return cut(text, [match.span() for match in _PIECE.finditer(text)])
+        return cut(text, words(text))  # the tokenizer of the model is unknown
 
     def knows(self, word: str) -> bool:
         return True  # the vocabulary is unknown
