@@ -91,34 +91,18 @@ def _find_and_load(name: str, *, offline: bool, progress: Progress, ready_only: 
     if plugin is not None:
         return PluginEmbedder(name, plugin, argument)
     source = _locate(name, offline=offline or ready_only, progress=progress)
-    if ready_only:
-        return _open_ready(name, source)
     try:
         folder = _cache_folder(name, source)
-        return _open_compiled(name, source, folder, progress) or _compile(
-            name, source, folder, progress
-        )
+        if opened := _open_compiled(name, source, folder, progress, ready_only=ready_only):
+            return opened
+        if not ready_only:
+            return _compile(name, source, folder, progress)
     except compiled_models.CacheUnusableError as problem:
-        return _load_reference(name, source, str(problem), progress)
-
-
-def _open_ready(name: str, source: ModelSource) -> Embedder:
-    try:
-        folder = _cache_folder(name, source)
-        manifest = compiled_models.read(folder)
-    except compiled_models.CacheUnusableError:
-        manifest = None
-    if manifest is None or manifest.refused:
-        raise ModelUnavailableError(
-            f"the embedding model {name} is not compiled", hint="reservoir embed compiles it, once"
-        )
-    try:
-        engine = Engine("compiled", _VERIFIED, source.origin)
-        return CompiledEmbedder(name, folder, manifest, engine)
-    except Exception as error:
-        raise ModelUnavailableError(
-            f"the compiled form of {name} cannot be loaded", hint="reservoir embed"
-        ) from error
+        if not ready_only:
+            return _load_reference(name, source, str(problem), progress)
+    raise ModelUnavailableError(
+        f"the embedding model {name} is not compiled", hint="reservoir embed compiles it, once"
+    )
 
 
 def compiled_is_damaged(name: str, *, remove: bool) -> bool:
@@ -167,10 +151,10 @@ def _full_package_error(name: str) -> ModelUnavailableError:
 
 
 def _open_compiled(
-    name: str, source: ModelSource, folder: Path, progress: Progress
+    name: str, source: ModelSource, folder: Path, progress: Progress, *, ready_only: bool = False
 ) -> Embedder | None:
     manifest = compiled_models.read(folder)
-    if manifest is None:
+    if manifest is None or (manifest.refused and ready_only):
         return None
     if manifest.refused:
         return _load_reference(name, source, manifest.refused, progress, manifest.model_id)
@@ -179,7 +163,8 @@ def _open_compiled(
         return CompiledEmbedder(name, folder, manifest, engine)
     except Exception as error:  # the file cannot be used, whatever the error
         compiled_models.require_resources(error)
-        compiled_models.remove(folder)
+        if not ready_only:
+            compiled_models.remove(folder)
         return None
 
 
