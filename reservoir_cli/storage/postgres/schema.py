@@ -5,7 +5,6 @@ without one, ``properties``, ``tombstones`` and ``members``, are small and copie
 """
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 from psycopg import errors
@@ -16,7 +15,7 @@ from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.ids import LIMIT
-from reservoir_cli.storage.postgres.tables import REPLICATED, SCHEMA, SPREAD
+from reservoir_cli.storage.postgres.tables import REPLICATED, SCHEMA
 from reservoir_cli.storage.schema import TABLES, Table, define_columns, statements
 from reservoir_cli.storage.transactions import refuse_newer
 
@@ -223,7 +222,6 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
                 applied.append(name)
         if applied:
             vectors.note_dimensions(connection)
-            _grant_as_on_messages(connection)
             guarded = connection.number(
                 "SELECT relrowsecurity::int FROM pg_class "
                 f"WHERE oid = '{SCHEMA}.messages'::regclass"
@@ -242,27 +240,6 @@ def _add_vector(connection: Connection) -> None:
             "the database has no pgvector yet, and the user may not add it",
             hint="let a superuser run CREATE EXTENSION vector in it",
         ) from None
-
-
-def _grant_as_on_messages(connection: Connection) -> None:
-    rights = connection.rows(
-        """
-        SELECT string_agg(a.privilege_type, ', '), CASE a.grantee WHEN 0 THEN 'PUBLIC'
-            ELSE quote_ident(pg_get_userbyid(a.grantee)) END
-        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
-        WHERE c.oid = to_regclass('messages') AND a.grantee <> c.relowner
-        AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') GROUP BY 2
-        """
-    )
-    without = connection.rows(
-        """
-        SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(?)
-        AND c.relname = ANY(?) AND c.relacl IS NULL ORDER BY 1
-        """,
-        [SCHEMA, list(SPREAD)],
-    )
-    for (table,), (privileges, user) in product(without, rights):
-        connection.execute(f"GRANT {privileges} ON {SCHEMA}.{table} TO {user}")
 
 
 def _finish(connection: Connection) -> None:

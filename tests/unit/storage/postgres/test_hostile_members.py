@@ -7,13 +7,12 @@ import psycopg
 import pytest
 from behind import behind
 from builders import embed
-from on_server import EVERYWHERE, HERE, NOW, say
+from on_server import EVERYWHERE, say
 from postgres_server import PostgresServer
 
-from reservoir_cli.messages import Key, Message, Scope
+from reservoir_cli.messages import Key, Scope
 from reservoir_cli.storage.open_store import open_store
-from reservoir_cli.storage.postgres import admin, schema
-from reservoir_cli.tokens import load_counter
+from reservoir_cli.storage.postgres import admin
 
 
 @pytest.fixture
@@ -101,30 +100,3 @@ def test_rows_outside_a_range_are_counted(url):
         assert admin.facts(store)["outside_ranges"] == 1
         say(store, "after")
         assert store.holdings()["messages"] == 2
-
-
-def test_existing_users_can_use_the_tables_that_a_migration_adds(postgres, url, monkeypatch):
-    database = url.rsplit("/", 1)[1]
-    behind(url, 'CREATE ROLE "Eva R" LOGIN')
-    behind(url, "CREATE ROLE otto LOGIN")
-    try:
-        behind(url, 'GRANT USAGE ON SCHEMA reservoir TO "Eva R", otto')
-        behind(url, 'GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO "Eva R", otto')
-        behind(url, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA reservoir TO otto")
-        later = ("pictures", "CREATE TABLE pictures (partition text NOT NULL)")
-        monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, later))
-        monkeypatch.setattr(schema, "SPREAD", (*schema.SPREAD, "pictures"))
-        with closing(open_store(url)) as owner:
-            say(owner, "kept")
-        with closing(open_store(postgres.url(database, "Eva%20R"))) as eva:
-            assert behind(postgres.url(database, "Eva%20R"), "SELECT * FROM pictures") == []
-            assert [message.content for message in eva.last(EVERYWHERE, 0)] == ["kept"]
-            assert eva.read_only
-        with closing(open_store(postgres.url(database, "otto"))) as otto:
-            tagged = Message("user", "of otto", source="s", tags=("mine",))
-            otto.add(HERE, [tagged], counter=load_counter("approximate"), now=NOW)
-            assert [message.tags for message in otto.last(EVERYWHERE, 1)] == [("mine",)]
-            behind(postgres.url(database, "otto"), "INSERT INTO pictures VALUES ('p')")
-    finally:
-        behind(url, 'DROP OWNED BY "Eva R", otto')
-        behind(url, 'DROP ROLE "Eva R", otto')
