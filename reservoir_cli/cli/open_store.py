@@ -44,6 +44,8 @@ def open_reservoir(
         progress=console.progress,
     ) as reservoir:
         _last_opened[:] = [reservoir]
+        if flags.db is None and is_named_and_missing(ctx, reservoir.config):
+            console.warn(f"there is no store at {reservoir.location}")
         try:
             yield reservoir
         except _UNEXPECTED as error:
@@ -51,6 +53,13 @@ def open_reservoir(
             raise
         finally:
             console.progress.stop()
+
+
+def is_named_and_missing(ctx: typer.Context, config: Config) -> bool:
+    """Return whether a file that was named as the store, as on another disk, does not exist."""
+    named = globals_of(ctx).db
+    is_named = named or os.environ.get("RESERVOIR_DB") or config.lookup("database")[0]
+    return bool(is_named) and _is_missing(config.store_location(named))
 
 
 def _is_missing(location: str | None) -> bool:

@@ -26,6 +26,15 @@ def back_up(store: Store, target: Path, settings: Path, progress: Progress) -> N
         paths.refuse_own_files(target, store.files(), settings)
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
+        if (
+            target.is_file()
+            and not store.holdings()["messages"]
+            and count_messages(target.absolute())
+        ):
+            raise ReservoirError(
+                f"the store {store.location} is empty, and {target} is not",
+                hint="delete that file first, if it should be replaced",
+            )
         with publish(target) as unfinished:
             store.copy_to(unfinished, progress)
     except OSError as error:

@@ -62,6 +62,19 @@ def test_an_existing_file_is_replaced_only_after_confirmation(copied):
     assert dump(target) == dump(cli.db)
 
 
+def test_an_empty_store_replaces_no_copy_that_holds_messages(copied, tmp_path):
+    cli, target = copied
+    cli("backup", str(target))
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    refused = cli("--db", str(empty), "backup", str(target), "--yes", "--quiet", code=1).err
+    assert f"the store {empty} is empty, and {target} is not" in refused
+    assert dump(target) == dump(cli.db)
+    target.unlink()
+    cli("--db", str(empty), "backup", str(target))
+    cli("--db", str(empty), "backup", str(target), "--yes")
+
+
 def test_the_question_says_what_a_store_holds_that_is_to_be_replaced(copied):
     cli, target = copied
     cli("backup", str(target))

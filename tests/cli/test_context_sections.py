@@ -200,6 +200,13 @@ def test_explain_prints_a_table_on_stderr_and_does_not_change_stdout(talk):
     assert {line.split()[0] for line in rows} == {str(row["id"]) for row in document["explain"]}
 
 
+def test_an_explanation_names_the_local_day_as_the_context_does(cli):
+    cli("ingest", "--no-embed", "--at", "2026-05-09T23:30:00Z", stdin="Redis lost our jobs")
+    shown = cli("context", "Redis", "--budget", "500", "--explain", env={"TZ": "CET-1"})
+    assert "2026-05-10" in shown.err
+    assert "2026-05-09" not in shown.err
+
+
 def test_explain_prints_ten_nearest_misses_and_last_what_was_taken(talk):
     result = talk("context", "q", "--budget", "300", "--explain", "--recent", "25", "--fill")
     rows = [line for line in result.err.splitlines() if "2026-05-09" in line]

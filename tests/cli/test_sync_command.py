@@ -121,6 +121,18 @@ def test_a_hook_compiles_no_model(new_cli, tmp_path):
     assert not (home.home / "cache" / "models").exists()
 
 
+def test_a_hook_creates_no_store_on_a_disk_that_is_not_there(machine, tmp_path):
+    machine("config", "set", f"sources.codex.path={machine.env['HOME']}/.codex/sessions")
+    store = tmp_path / "disk" / "r.db"
+    elsewhere = {"RESERVOIR_DB": str(store)}
+    refused = machine("sync", "--quiet", "--no-embed", env=elsewhere, code=3).err
+    assert f"error: there is no store at {store}\n" in refused
+    assert f"warning: there is no store at {store}\n" in machine("view", "1", env=elsewhere).err
+    assert not store.parent.exists()
+    assert "imported 6" in machine("sync", "--no-embed", env=elsewhere).err
+    assert store.exists()
+
+
 def test_a_hook_reads_only_sources_of_the_settings(machine):
     assert machine("sync", "--quiet", "--no-embed").err == ""
     assert machine.rows() == []

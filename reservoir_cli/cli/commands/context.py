@@ -20,6 +20,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import masking_command
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.settings.setting import Setting
+from reservoir_cli.util.clock import to_local
 from reservoir_cli.util.progress import counted
 from reservoir_cli.util.read_files import decode, read_bounded
 
@@ -330,7 +331,7 @@ def _print_explanation(window: ContextWindow, *, everything: bool) -> None:
 def _cells(row: dict[str, Any], candidate: Candidate, best: int | None) -> Sequence[str]:
     return (
         str(row["id"]),
-        row["created_at"][:10],
+        to_local(candidate.message.created_at).date().isoformat(),
         row["role"],
         f"{row['cosine']:.2f}",
         f"{row['similarity']:.2f}",

@@ -116,7 +116,7 @@ def _rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _use_rows(use: Mapping[str, Any]) -> list[tuple[str, str]]:
     if use["used_share"] is None:
         return []
-    total = f"{use['rare_words']:,} in {use['recalls']:,} recalls"
+    total = f"{use['rare_words']:,} in {counted(use['recalls'], 'recall')}"
     rows = [("rare words of recalls that answers used", f"{_share(use)} of {total}")]
     rows += [
         (f"in {row['week']}, {row['partition']}", f"{_share(row)}, {row['input_tokens']:,} tokens")

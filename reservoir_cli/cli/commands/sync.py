@@ -102,7 +102,10 @@ def sync(
     if timer:
         _print_units(ctx, as_json)
         return
-    with open_store.open_reservoir(ctx, create=True, ready_only=_is_unattended()) as reservoir:
+    unattended = _is_unattended()
+    # A disk that is not mounted would get a new store, without what was deleted in the old one.
+    create = not (unattended and open_store.is_named_and_missing(ctx, options.load_config(ctx)))
+    with open_store.open_reservoir(ctx, create=create, ready_only=unattended) as reservoir:
         wrong: dict[str, UsageError] = {}
         sources = _sources(reservoir, names or [], wrong)
         if watch:
