@@ -19,12 +19,17 @@ class DaySpan(NamedTuple):
     every_year: bool = False
 
     def in_year(self, year: int) -> "DaySpan":
-        """Return these days in a given year; empty for 29 February if that year has none."""
+        """Return these days in a given year; empty if that year has none of them.
+
+        A year without 29 February has not, nor has one that no calendar has.
+        """
         end = _move(self.end, year + self.end.year - self.start.year)
         return DaySpan(_move(self.start, year), end)
 
 
 def _move(day: date, year: int) -> date:
+    if not date.min.year <= year <= date.max.year:
+        return date.min if year < date.min.year else date.max
     try:
         return day.replace(year=year)
     except ValueError:
@@ -34,6 +39,12 @@ def _move(day: date, year: int) -> date:
 def any_year(month: int, day: int = 1) -> date:
     """Return a day without a year."""
     return date(ANY_YEAR, month, day)
+
+
+def days_later(day: date, count: int) -> date:
+    """Return the day this many days later, or the first or last day of all calendars."""
+    ordinal = max(date.min.toordinal(), day.toordinal() + count)
+    return date.fromordinal(min(ordinal, date.max.toordinal()))
 
 
 def months_later(first: date, count: int = 1) -> date:

@@ -80,10 +80,10 @@ class Phrase(NamedTuple):
 def _pick(span: DaySpan, which: int, today: date) -> DaySpan:
     years = [span.in_year(today.year + offset) for offset in range(-9, 10)]
     years = [candidate for candidate in years if candidate.start < candidate.end]
-    if which < 0:
-        return [candidate for candidate in years if candidate.end <= today][-1]
-    if which > 0:
-        return next(candidate for candidate in years if candidate.start > today)
+    if which:
+        past = [candidate for candidate in years if candidate.end <= today]
+        following = [candidate for candidate in years if candidate.start > today]
+        return past[-1] if which < 0 else following[0]
     current = [candidate for candidate in years if candidate.start <= today < candidate.end]
     return current[0] if current else span.in_year(today.year)
 

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from itertools import accumulate
 
 from reservoir_cli.retrieval.question_dates import rewrite_chinese, rewrite_numeric
-from reservoir_cli.retrieval.question_dates.calendar_days import DAY, DaySpan
+from reservoir_cli.retrieval.question_dates.calendar_days import DAY, DaySpan, days_later
 from reservoir_cli.retrieval.question_dates.date_rules import Phrase, prefixes, rules
 from reservoir_cli.retrieval.question_dates.foreign_signs import FOREIGN_SIGNS, YEARS
 from reservoir_cli.retrieval.question_dates.lexer import (
@@ -106,11 +106,11 @@ class _PhraseReader:
                     (span.in_year(today.year - 1), span.in_year(today.year)),
                     key=lambda candidate: (candidate.start <= today, candidate.start),
                 )
-            return DaySpan(span.start, today + DAY) if span.start <= today else span
+            return DaySpan(span.start, days_later(today, 1)) if span.start <= today else span
         if span.every_year or (span.end - span.start).days < 28:
             return span
         if lead == "after" and span.end <= today:
-            return DaySpan(span.end, today + DAY)
+            return DaySpan(span.end, days_later(today, 1))
         return DaySpan(date.min, span.start) if lead == "before" else span
 
     def _read_one(self, position: int, lead: str, nesting: int = 0) -> tuple[DaySpan, int] | None:
@@ -166,7 +166,7 @@ class _PhraseReader:
 def _try_meaning(meaning: Callable[..., DaySpan | None], *parts: object) -> DaySpan | None:
     try:
         return meaning(*parts)
-    except (ValueError, OverflowError, OSError):  # 31 June, a million years ago
+    except (ValueError, IndexError, OverflowError, OSError):  # 31 June, a million years ago
         return None
 
 
@@ -179,9 +179,9 @@ def _join_spans(first: DaySpan, last: DaySpan) -> DaySpan:
         year = first.start.year
         later = last.in_year(year + (last.in_year(year).start < first.start))
         last = later._replace(every_year=first.every_year)
-    elif last.end <= first.start < last.end + 6 * DAY:
+    elif last.end <= first.start and first.start - last.end < 6 * DAY:
         # "From Monday to Friday" on a Wednesday: both are the latest ones, so in the wrong order.
-        last = DaySpan(last.start + 7 * DAY, last.end + 7 * DAY)
+        last = DaySpan(days_later(last.start, 7), days_later(last.end, 7))
     start, end = min(first.start, last.start), max(first.end, last.end)
     return DaySpan(start, end, first.every_year and last.every_year)
 

@@ -1,8 +1,9 @@
 """Parsing dates in questions."""
 
+import random
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 from each import each
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, NOW, format_spans, moment, spans
 
-from reservoir_cli.retrieval.question_dates.nearness import date_scores
+from reservoir_cli.retrieval.question_dates.nearness import date_scores, describe_empty_days
 from reservoir_cli.retrieval.question_dates.parser import find_dates
 
 DAYS = {
@@ -459,3 +460,47 @@ def test_parsing_dates_does_not_import_numpy():
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["1", "False"]
+
+
+KIRITIMATI = timezone(timedelta(hours=14))
+FAR = (
+    *("year 1", "0001-01-01", "1 January 1", "0001-W", "9999-12-31", "9999-12-30", "9999-12-28"),
+    *("1 January", "31 December", "29 February", "in 2026", "winter", "Xmas", "Q4", "Sunday"),
+    *("20 years before", "9999 years after", "20 weeks before", "8000 years ago", "last", "next"),
+    *(
+        "99999 hours ago",
+        "99999 months ago",
+        "half a year ago",
+        "3 days from now",
+        "the week after",
+    ),
+    *(
+        "from",
+        "to",
+        "since",
+        "between",
+        "and",
+        "before",
+        "after",
+        "until",
+        "early",
+        "second half of",
+    ),
+    *("vor 9000 Jahren", "am 31.12.9999", "il y a 2026 ans", "hace 9999 meses", "9999年12月31日"),
+    *("2000年前", "nel 9999", "9999 лет назад", "8000 lat temu", "31.12.9999", "5 mei 9999", "-"),
+)
+
+
+@each("year", [1, 2, 9, 2026, 9990, 9998, 9999])
+def test_no_date_ends_in_an_exception_however_far_it_is(year):
+    rng = random.Random(year)
+    times = [moment(f"{far:04}-06-30T12:00", UTC) for far in (1, 2, 1969, 2026, 9990, 9994, 9999)]
+    stores = [[far] for far in times] + [times[:2], times[2:4], times[4:], times]
+    for _ in range(400):
+        now = datetime(year, *rng.choice([(1, 1), (2, 28), (12, 31)]), 12, tzinfo=UTC)
+        date_spans = find_dates(" ".join(rng.choices(FAR, k=rng.randint(1, 6))), now)
+        assert all(span.start < span.end for span in date_spans)
+        created_at = np.array(rng.choices(stores, weights=[20] * 10 + [1])[0])
+        scores = date_scores(date_spans, created_at, rng.choice([UTC, BERLIN, KIRITIMATI]))
+        assert ((scores >= 0) & (scores <= 1)).all()
+        assert len(describe_empty_days(date_spans, scores)) <= 1
