@@ -28,7 +28,13 @@ GERMAN = Language(
         "einige": "a few",
         "wenigen": "a few",
         "mehreren": "several",
-        "einem halben": "half a",
+        **dict.fromkeys(("einem halben", "einer halben"), "half a"),
+        **dict.fromkeys(("anderthalb", "eineinhalb", "einundeinhalb"), "1 and a half"),
+        **{
+            f"{word}{and_}einhalb": f"{number} and a half"
+            for word, number in counts("zwei drei vier funf sechs").items()
+            for and_ in ("", " ", "und")
+        },
     },
     units={
         "tag": "day",
@@ -122,7 +128,15 @@ DUTCH = Language(
         "enige": "a few",
         "een aantal": "several",
         "meerdere": "several",
-        "een half": "half a",
+        **dict.fromkeys(("een half", "een halve"), "half a"),
+        "anderhalf": "1 and a half",
+        "anderhalve": "1 and a half",
+        **{
+            word + joint + half: f"{number} and a half"
+            for word, number in counts("twee drie vier vijf zes").items()
+            for joint in ("en", "eneen", "-en-een-", " en een ")
+            for half in ("half", "halve")
+        },
     },
     units={"weekend": "weekend", "weekeind": "weekend", "week": "week", "weken": "week",
            "dag": "day", "maand": "month", "kwarta": "quarter", "jaar": "year", "jaren": "year",

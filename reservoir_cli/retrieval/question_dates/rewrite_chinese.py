@@ -49,8 +49,8 @@ _WHICH = {
 }
 _UNITS = {
     "天": "days", "日": "days", "周": "weeks", "週": "weeks", "星期": "weeks", "礼拜": "weeks",
-    "禮拜": "weeks", "月": "months", "年": "years", "小时": "hours", "分钟": "minutes",
-    "週間": "weeks", "ヶ月": "months", "か月": "months", "カ月": "months", "ケ月": "months",
+    "禮拜": "weeks", "月": "months", "年": "years", "小时": "hours", "小時": "hours",
+    "分钟": "minutes", "週間": "weeks", "ヶ月": "months", "か月": "months", "カ月": "months", "ケ月": "months",
     "箇月": "months", "時間": "hours", "分": "minutes",
 }  # fmt: skip
 _WEEK = "(?:周|週|星期|礼拜|禮拜)"
@@ -74,7 +74,9 @@ _PATTERN = (
     f"|(?P<month2>(?<![\\d.第]){_NUMBER})月(?P<day2>{_NUMBER})[日号號]{_ITS_DAY}"
     f"|(?P<month3>(?<![\\d.第每]){_NUMBER})月(?:份|(?P<part3>{_PARTS})|(?![天病兔票饼嫂子球光怀经薪费工供租台活季牙龄齡]|花[号號]))"
     "|(?<![\\d.第])(?P<year2>(?:19|20)\\d\\d)年(?![级代龄费版薪检假度問])"
-    f"|(?P<count>{_NUMBER}|半|几|幾|数)个?(?P<unit>{_JAPANESE_UNITS}|天|日|周|週|星期|礼拜|禮拜|月|年|小时|分钟|分)(?:之|以)?前(?![天年])"
+    f"|(?P<count>{_NUMBER}|半|几|幾|数)(?P<half>个半)?个?"
+    f"(?P<unit>{_JAPANESE_UNITS}|天|日|周|週|星期|礼拜|禮拜|月|年|小时|小時|分钟|分)(?P<half2>半)?"
+    "(?:之|以)?前(?![天年])"
     f"|(?:最近|过去|過去|近|ここ|この)[的の]?(?P<last>{_NUMBER})个?(?P<lastunit>{_JAPANESE_UNITS}|天|日|周|週|星期|礼拜|禮拜|月|年)"
     f"|(?<![晚早网线路以日基])(?P<which>上上|上|这|這|本|下)个?{_WEEK}"
     "(?:(?P<weekday>[一二三四五六日天])(?![次个些])|(?P<weekend>末))?"
@@ -104,7 +106,8 @@ _SHARED_MONTH = (
 )
 #: A text without one of these contains no date.
 _SIGNS = (
-    "[年月日号號天周週星礼禮晚季夜朝春夏秋冬]|四半期|(?:時間|分)前|きのう|おとと|あした|あさって"
+    "[年月日号號天周週星礼禮晚季夜朝春夏秋冬]|四半期|(?:時間|小[时時]|分钟?)半?前"
+    "|きのう|おとと|あした|あさって"
 )
 _SINCE = ("以来", "以來", "以降", "至今", "到现在", "到現在", "到今天")
 
@@ -202,7 +205,8 @@ def _ago(parts: dict[str, str]) -> str:
     if parts["count"] == "半":
         return f"half a {unit[:-1]} ago"
     count = "a few" if parts["count"] in "几幾数" else str(_number(parts["count"]))
-    return f"{count} {unit} ago"
+    half = "and a half " if "half" in parts or "half2" in parts else ""
+    return f"{count} {half}{unit} ago"
 
 
 def _japanese_season(parts: dict[str, str]) -> str:

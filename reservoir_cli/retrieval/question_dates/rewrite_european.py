@@ -302,7 +302,10 @@ def _rolling(parts: Parts, language: Language) -> str | None:
 
 def _ago(parts: Parts, language: Language) -> str | None:
     unit = _look_up_prefix(parts["unit"], language.units)
-    return None if unit in ("weekend", "quarter") else f"{_amount(parts, language)} {unit} ago"
+    if unit in ("weekend", "quarter"):
+        return None
+    count = "1" if "half" in parts and "count" not in parts else _amount(parts, language)
+    return f"{count} {'and a half ' if 'half' in parts else ''}{unit} ago"
 
 
 def _in_year(parts: Parts, language: Language) -> str:
