@@ -12,6 +12,8 @@ DATE_SHARE = 1.0
 DATE_HALF_LIFE, BESIDE_DATE = 0.25, 0.5
 #: How much a day without a year counts in the years before the latest with a message from it.
 EARLIER_YEAR = 0.5
+#: How much a date counts that may be a name, such as "April": the words of the question decide.
+DOUBTFUL_DATE = 0.25
 
 # Words around a message
 

@@ -17,6 +17,7 @@ class DaySpan(NamedTuple):
     start: date
     end: date
     every_year: bool = False
+    sure: bool = True  # whether its words are certainly a date, and not perhaps a name
 
     def in_year(self, year: int) -> "DaySpan":
         """Return these days in a given year; empty if that year has none of them.

@@ -96,6 +96,7 @@ GERMAN = Language(
         ("near", r"{NEAR}(?: (?:abend|morgen|fruh|nachmittag|vormittag|mittag|nacht))?"),
     ),
     articles="am|dem|den|zum|im",
+    has_capitals=True,
     names="morgen",
 )  # fmt: skip
 

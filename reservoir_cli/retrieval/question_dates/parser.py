@@ -17,8 +17,10 @@ from reservoir_cli.retrieval.question_dates.date_rules import Phrase, prefixes, 
 from reservoir_cli.retrieval.question_dates.foreign_signs import FOREIGN_SIGNS, YEARS
 from reservoir_cli.retrieval.question_dates.lexer import (
     MONTH_KINDS,
+    NAMEABLE_KINDS,
     OWNERS,
     SIGNS,
+    SURE_LEADS,
     Token,
     read_tokens,
     without_code,
@@ -47,6 +49,7 @@ class _PhraseReader:
     """Reads phrases from left to right, each word once."""
 
     def __init__(self, tokens: Sequence[Token], now: datetime) -> None:
+        self._tokens = tokens
         self._numbers = [token.number for token in tokens]
         self._kinds = [token.kind for token in tokens] + [""]
         self._text = " ".join(self._kinds) + " "
@@ -60,8 +63,26 @@ class _PhraseReader:
         while position < len(self._numbers):
             result = self._read(position)
             if result:
-                yield result[0]
+                signs = self._count_signs_of_name(position, result[1])
+                if signs < 2:
+                    yield [span._replace(sure=not signs) for span in result[0]]
             position = result[1] if result else position + 1
+
+    def _count_signs_of_name(self, position: int, end: int) -> int:
+        """Return how many signs, up to two, say that a phrase is not a date but a name.
+
+        A word beside it, such as "on", "last" or a number, makes a word a date. Alone, "April" may
+        be a person, and "Friday" before another capitalised word is the beginning of a name.
+        """
+        first, following = self._tokens[position], self._tokens[end : end + 1]
+        if any(token.is_doubtful for token in self._tokens[position:end]):
+            return 1
+        if end > position + 1 or first.kind not in NAMEABLE_KINDS:
+            return 0
+        is_led = self._lead_before(position) in SURE_LEADS
+        is_person = first.is_capital and first.kind not in ("MONTH", "WEEKDAY") and not is_led
+        goes_on = any(token.is_capital and not token.kind.isupper() for token in following)
+        return 2 if goes_on and not is_led else int(is_person or goes_on)
 
     def _read(self, position: int) -> tuple[Sequence[DaySpan], int] | None:
         result = self._read_one(position, self._lead_before(position))
@@ -207,7 +228,8 @@ def in_english(question: str) -> str:
     if question.isascii() and not (with_years or _SIGNS & set(re.findall(_WORD, question.lower()))):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())
-    text = rewrite_chinese.in_english(text)
+    if (in_characters := rewrite_chinese.in_english(text)) != text:
+        return in_characters
     plain = text.lower().translate(_UNACCENTED)
     if len(plain) != len(text):  # a capital letter whose lower case has two characters
         return text

@@ -450,7 +450,11 @@ def _rows(table: str, questions: str) -> list[tuple[str, str]]:
 
 @each(
     ("question", "english"),
-    [*_rows(ROMANCE_AND_DUTCH, QUESTIONS), *_rows(SLAVIC, SLAVIC_QUESTIONS)],
+    [
+        *_rows(ROMANCE_AND_DUTCH, QUESTIONS),
+        *_rows(SLAVIC, SLAVIC_QUESTIONS),
+        *_rows(JAPANESE, JAPANESE_QUESTIONS),
+    ],
 )
 def test_a_date_means_the_same_in_each_language(question, english):
     expected = find_dates(english, NOW)
