@@ -105,7 +105,7 @@ def _count_signs_of_name(text: str, plain: str, match: re.Match[str], language: 
     if named is None or "which" in parts:
         return 0
     begins_with_day = match[0][0].isdigit()
-    if ("day" in parts and re.search(_STREET, before)) or re.match(_COMPANY, after):
+    if re.search(_STREET if "day" in parts else _TITLE, before) or re.match(_COMPANY, after):
         return 2
     if "year" in parts or "whose" in parts or text.isupper():
         return 0
@@ -113,7 +113,8 @@ def _count_signs_of_name(text: str, plain: str, match: re.Match[str], language: 
     if language.has_capitals:  # "März Rechnung", "von März", "von August Müller"
         is_from = match[0].startswith("von ")
         return int(is_from) + int(goes_on and (is_from or match.start(named) == match.start()))
-    is_capital = text[match.start(named)].isupper() and not re.search(_SENTENCE_START, before)
+    begins_sentence = re.search(_SENTENCE_START, plain[: match.start(named)])
+    is_capital = text[match.start(named)].isupper() and not begins_sentence
     is_short = (
         named == "short"
         and begins_with_day
@@ -125,11 +126,16 @@ def _count_signs_of_name(text: str, plain: str, match: re.Match[str], language: 
     return int(is_capital or is_short) * (1 + (goes_on or follows_name))
 
 
-#: What stands before a day in the name of a street, and after a month in that of a company.
+#: What stands before a day in the name of a street, before a month or weekday that is a person,
+#: and after one that is a company.
 _STREET = (
     r"(?:strasse|straße|str\.|platz|allee|brucke|rue|avenue|place|boulevard|quai|calle|avenida|plaza"
     r"|paseo|via|viale|piazza|corso|rua|praca|ponte|plein|straat|laan|ulic\w|ul\.|plac\w?|alej\w"
     r"|улиц\w+|ул\.|площад\w+|проспект\w*) (?:des |de la |de |del |du |da |do |di |van )?$"
+)
+_TITLE = (
+    r"\b(?:frau|herrn?|familie|firma|bei|dr\.|monsieur|madame|mme|m\.|senora?|sra?\.|don|dona"
+    r"|signora?|mevrouw|meneer|familia|famille|famiglia|pana?|pani) $"
 )
 _COMPANY = r" (?:(?:GmbH|AG|KG|UG|OHG|SE|Ltd|Inc|LLC|SARL|SAS?|SL|SpA|Srl|Lda|BV|NV)\b|& )"
 _SENTENCE_START = r"(?:^|[.?!:¿¡]\s?)$"

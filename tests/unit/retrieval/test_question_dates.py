@@ -388,6 +388,9 @@ the chairs from Summer Garden
 what does the March Framework do?
 die Kundennummer der März GmbH
 die Rechnung von August Müller
+welche Nummer haben wir bei März?
+wer ist Frau Dezember?
+en Julio Iglesias, qué disco
 der Vertrag mit der Januar AG
 das Büro in der Straße des 17. Juni
 le code de la place du 8 mai
