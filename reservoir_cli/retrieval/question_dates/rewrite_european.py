@@ -15,6 +15,7 @@ from reservoir_cli.retrieval.question_dates.romance_languages import (
     PORTUGUESE,
     SPANISH,
 )
+from reservoir_cli.retrieval.question_dates.signs_of_names import count_signs_of_name
 from reservoir_cli.retrieval.question_dates.slavic_languages import POLISH, RUSSIAN
 
 Parts = Mapping[str, str]
@@ -77,7 +78,7 @@ def _find_phrases(text: str, plain: str, name: str, sure: bool) -> Iterator[tupl
             phrase = _BUILDERS[kind](parts, language)
             if not phrase or (not sure and _is_vague(match)) or any(covered[start:end]):
                 continue
-            signs = _count_signs_of_name(text, plain, match, language)
+            signs = count_signs_of_name(text, plain, match, language)
             if signs < 2:
                 phrases.append((start, end, f"{phrase} {DOUBT}" if signs else phrase))
             covered[start:end] = b"1" * (end - start)
@@ -87,58 +88,6 @@ def _find_phrases(text: str, plain: str, name: str, sure: bool) -> Iterator[tupl
 def _is_vague(match: re.Match[str]) -> bool:
     """Return whether a phrase is a single word that another language has too."""
     return bool(re.fullmatch(r"hier|morgen|manana|mars \d+", match[0]))
-
-
-def _count_signs_of_name(text: str, plain: str, match: re.Match[str], language: Language) -> int:
-    """Return how many signs, up to two, say that a phrase is not a date but a name.
-
-    "Rua 25 de Março", "März GmbH", "Julio César" and "iPad 2 gen" are names; "da Aprile" may be.
-    """
-    parts = {name: part for name, part in match.groupdict().items() if part}
-    before, after = plain[: match.start()], text[match.end() :]
-    word = text[match.start() : match.end()].rpartition(" ")[2]
-    # A capital letter at the beginning of the question says nothing about a day.
-    begins = match.start() == 0 and word != "Morgen" and " " not in match[0]
-    if word.istitle() and not begins and word.lower() in language.names.split():
-        return 2  # "der Morgen", "em Marco", "Sabato"
-    named = next((name for name in ("month", "short", "season", "weekday") if name in parts), None)
-    if named is None or "which" in parts:
-        return 0
-    begins_with_day = match[0][0].isdigit()
-    if re.search(_STREET if "day" in parts else _TITLE, before) or re.match(_COMPANY, after):
-        return 2
-    if "year" in parts or "whose" in parts or text.isupper():
-        return 0
-    goes_on = after[:1] == " " and after[1:2].isupper()
-    if language.has_capitals:  # "März Rechnung", "von März", "von August Müller"
-        is_from = match[0].startswith("von ")
-        return int(is_from) + int(goes_on and (is_from or match.start(named) == match.start()))
-    begins_sentence = re.search(_SENTENCE_START, plain[: match.start(named)])
-    is_capital = text[match.start(named)].isupper() and not begins_sentence
-    is_short = (
-        named == "short"
-        and begins_with_day
-        and not match[0].endswith(".")
-        and not re.search(r"\b\w\w? $", before)
-    )
-    words_before = text[: match.start()].split()[1:] if begins_with_day else []
-    follows_name = any(letter.isupper() for word in words_before[-1:] for letter in word)
-    return int(is_capital or is_short) * (1 + (goes_on or follows_name))
-
-
-#: What stands before a day in the name of a street, before a month or weekday that is a person,
-#: and after one that is a company.
-_STREET = (
-    r"(?:strasse|straße|str\.|platz|allee|brucke|rue|avenue|place|boulevard|quai|calle|avenida|plaza"
-    r"|paseo|via|viale|piazza|corso|rua|praca|ponte|plein|straat|laan|ulic\w|ul\.|plac\w?|alej\w"
-    r"|улиц\w+|ул\.|площад\w+|проспект\w*) (?:des |de la |de |del |du |da |do |di |van )?$"
-)
-_TITLE = (
-    r"\b(?:frau|herrn?|familie|firma|bei|dr\.|monsieur|madame|mme|m\.|senora?|sra?\.|don|dona"
-    r"|signora?|mevrouw|meneer|familia|famille|famiglia|pana?|pani) $"
-)
-_COMPANY = r" (?:(?:GmbH|AG|KG|UG|OHG|SE|Ltd|Inc|LLC|SARL|SAS?|SL|SpA|Srl|Lda|BV|NV)\b|& )"
-_SENTENCE_START = r"(?:^|[.?!:¿¡]\s?)$"
 
 
 #: What a pattern of each kind cannot do without; that of a month needs one or a season.
