@@ -112,8 +112,8 @@ def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
 def trust_dates(dates: Floats, candidates: Candidates, echoes: Echoes | None) -> Floats:
     """Return lower date scores if the question's words lead elsewhere: dates are misremembered.
 
-    This is so if messages around the dates have hardly a word of it, and another that is not a
-    question itself has several, which are most of its words by rarity.
+    This is so if messages around the dates have hardly a word of it and are further from its
+    meaning than another, no question itself, that has several, most of its words by rarity.
 
     :param dates: shape (n,), nearness to a date in the question, 0…1.
     """
@@ -127,9 +127,11 @@ def trust_dates(dates: Floats, candidates: Candidates, echoes: Echoes | None) ->
     for posting in candidates.postings:
         counts[posting.all_positions()] += 1
     matched, total = weigh_words(candidates.postings, len(candidates.absent), len(dates))
-    elsewhere = float(matched[is_other & (counts > 1)].max(initial=0.0))
-    leads_elsewhere = elsewhere > 0 and elsewhere >= constants.MOST_WORDS * total
-    if leads_elsewhere and matched[around].max() <= constants.HARDLY_A_WORD * elsewhere:
+    best = int(np.where(is_other & (counts > 1), matched, -1.0).argmax())
+    has_words = counts[best] > 1 and matched[best] >= constants.MOST_WORDS * total
+    is_nearer = not (candidates.cosine[around] >= candidates.cosine[best]).any()
+    has_none = matched[around].max() <= constants.HARDLY_A_WORD * matched[best]
+    if is_other[best] and has_words and is_nearer and has_none:
         return np.asarray(constants.DOUBTFUL_DATE * dates)
     return dates
 

@@ -70,8 +70,6 @@ GERMAN = Language(
     joints={"bis": "to", "bis zum": "to", "-": "to", "–": "to", "und": "and", "oder": "or"},
     patterns=(
         ("range", r"(?:(?P<between>zwischen)|von|vom|seit|am) {ENDS}(?: {WHOSE} jahres)?"),
-        ("date", r"{D}\.\s?(?P<number>1[0-2]|0?[1-9])\.\s?{Y}"),
-        ("date", r"(?:am|vom|zum|seit dem|den) {D}\.\s?(?P<number>1[0-2]|0?[1-9])\.(?!\s?\d)"),
         ("days", r"{LEAD}?(?:{W},? (?:den |dem )?)?{D}\.?"
                  r"(?: ?(?:bis|-|–|und)(?: zum)? ?{UNTIL}\.?)?"
                  r" (?:{M}|{SHORT}\.?)(?:,? {Y}| {WHOSE} jahres)?"),
@@ -79,7 +77,6 @@ GERMAN = Language(
         ("month", r"{PART} {M}(?: {Y}| {WHOSE} jahres)?"),
         ("month", r"(?:im|{LEADWORD}) {M}(?: {Y}| {WHOSE} jahres)?"),
         ("month", r"{M} (?:{Y}|{WHOSE} jahres)"),
-        ("month", r"(?P<month>januar|janner|februar|marz|maerz|oktober|dezember)"),
         ("month", r"{WHICH} {S}(?! {Y})"),
         ("month", r"{PART}(?: des| vom)? {S}s?(?: {Y}| {WHOSE} jahres)?"),
         ("month", r"(?:im|{LEADWORD})(?: dem| zum)? {S}(?: {Y}| {WHOSE} jahres)?"),
@@ -189,7 +186,6 @@ DUTCH = Language(
         ("month", r"(?:in |in het )?{PART}(?: van)? {M}(?: {Y}| (?:van )?{WHOSE} jaar)?"),
         ("month", rf"(?:in|in de maand|van|{{LEADWORD}}) {{M}}{_DUTCH_YEAR}"),
         ("month", r"{M} (?:{Y}|(?:van )?{WHOSE} jaar)"),
-        ("month", r"(?P<month>januari|februari|oktober)"),
         ("month", r"(?:de |het )?{WHICH} {S}(?! {Y})"),
         ("month", r"(?:in |aan )?(?:het )?{PART}(?: van)?(?: de| het)? {S}(?: (?:van )?{Y})?"),
         ("month", r"(?:in|tijdens|van|{LEADWORD})(?: de| het)? {S}"

@@ -91,7 +91,7 @@ def _is_vague(match: re.Match[str]) -> bool:
 
 
 #: What a pattern of each kind cannot do without; that of a month needs one or a season.
-_NEEDED = {"range": "{ENDS}", "date": "{D}", "days": "{M}", "weekday": "{W}", "rolling": "{U}",
+_NEEDED = {"range": "{ENDS}", "days": "{M}", "weekday": "{W}", "rolling": "{U}",
            "period": "{U}", "ago": "{U}", "year": "{D}", "near": "{NEAR}"}  # fmt: skip
 
 
@@ -212,11 +212,6 @@ def _lead(parts: Parts, language: Language, default: str) -> str:
     return language.leads.get(parts.get("lead", ""), default)
 
 
-def _date(parts: Parts, language: Language) -> str:
-    day, month = parts["day"], MONTH_NAMES[int(parts["number"]) - 1]
-    return f"on {int(day)} {month} {parts.get('year', '')}".strip()
-
-
 def _days(parts: Parts, language: Language) -> str:
     day = 1 if "first" in parts else int(parts["day"])
     until = f" to {int(parts['until'])}" if "until" in parts else ""
@@ -311,7 +306,6 @@ def _in_year(parts: Parts, language: Language) -> str:
 
 
 _BUILDERS: Mapping[str, Callable[[Parts, Language], str | None]] = {
-    "date": _date,
     "days": _days,
     "range": _range,
     "month": _in_month,

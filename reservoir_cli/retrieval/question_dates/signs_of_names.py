@@ -9,11 +9,6 @@ _STREET_BEFORE = (
     r"|paseo|via|viale|piazza|corso|rua|praca|ponte|plein|straat|laan|ulic\w|ul\.|plac\w?|alej\w"
     r"|улиц\w+|ул\.|площад\w+|проспект\w*) (?:des |de la |de |del |du |da |do |di |van )?$"
 )
-_TITLE_BEFORE = (
-    r"\b(?:frau|herrn?|familie|firma|bei|dr\.|monsieur|madame|mme|m\.|senora?|sra?\.|don|dona"
-    r"|signora?|mevrouw|meneer|familia|famille|famiglia|pana?|pani) $"
-)
-_COMPANY_AFTER = r" (?:(?:GmbH|AG|KG|UG|OHG|SE|Ltd|Inc|LLC|SARL|SAS?|SL|SpA|Srl|Lda|BV|NV)\b|& )"
 _SENTENCE_BEFORE = r"(?:^|[.?!:¿¡]\s?)$"
 
 
@@ -32,16 +27,18 @@ def count_signs_of_name(text: str, plain: str, match: re.Match[str], language: L
     if named is None or "which" in parts:
         return 0
     before, after = plain[: match.start()], text[match.end() :]
-    before_name = _STREET_BEFORE if "day" in parts else _TITLE_BEFORE
-    if re.search(before_name, before) or re.match(_COMPANY_AFTER, after):
+    if "day" in parts and re.search(_STREET_BEFORE, before):
         return 2
     if "year" in parts or "whose" in parts or text.isupper():
         return 0
     goes_on = after[:1] == " " and after[1:2].isupper()
-    if language.has_capitals:  # "März Rechnung", "von März", "von August Müller"
-        is_from = match[0].startswith("von ")
-        return int(is_from) + int(goes_on and (is_from or match.start(named) == match.start()))
-    if _is_capital(text, plain, match.start(named)) or _is_bare_abbreviation(match, before):
+    # German capitalises all nouns: "von März" may be a name, "von August Müller" is one.
+    is_named = (
+        match[0].startswith("von ")
+        if language.has_capitals
+        else (_is_capital(text, plain, match.start(named)) or _is_bare_abbreviation(match, before))
+    )
+    if is_named:
         return 1 + (goes_on or _follows_name(text, match))
     return 0
 
