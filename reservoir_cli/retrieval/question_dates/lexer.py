@@ -111,20 +111,20 @@ def read_tokens(question: str, last_year: int) -> list[Token]:
     text = _pattern(r"(?i)\b(?:(?:an?|one) )?fortnight\b").sub("two weeks", text)
     text = _pattern(_QUARTER).sub(r"\1\2 ", text)
     tokens: list[Token] = []
-    chunks = text.split()
+    chunks, is_mixed = text.split(), not text.isupper()
     for chunk, following in zip(chunks, [*chunks[1:], ""], strict=False):
         if _pattern(r"'\d\d").fullmatch(chunk.rstrip(_CLOSING)):
             year = int(chunk[1:3])
             tokens.append(Token("YY", year + (1900 if year >= _FIRST_YEAR % 100 else 2000)))
             continue
         if chunk == DOUBT:
-            tokens = _doubt_phrase(tokens)
+            _doubt_phrase(tokens)
             continue
         word = chunk.lstrip(_OPENING)
         if word != chunk:
             tokens.append(_BREAK)
         bare = word.rstrip(_CLOSING)
-        is_capital = bare[:1].isupper() and bare != "I" and not question.isupper()
+        is_capital = is_mixed and bare[:1].isupper() and bare != "I"
         if bare:
             first, *others = _read_chunk(bare, last_year)
             tokens += [first._replace(is_capital=is_capital), *others]
@@ -141,10 +141,12 @@ def read_tokens(question: str, last_year: int) -> list[Token]:
     ]
 
 
-def _doubt_phrase(tokens: list[Token]) -> list[Token]:
-    """Return tokens of which those after the last break are doubtful."""
-    start = max((at + 1 for at, token in enumerate(tokens) if token == _BREAK), default=0)
-    return [*tokens[:start], *(token._replace(is_doubtful=True) for token in tokens[start:])]
+def _doubt_phrase(tokens: list[Token]) -> None:
+    """Mark the tokens after the last break as doubtful, in place."""
+    for at in reversed(range(len(tokens))):
+        if tokens[at] == _BREAK or tokens[at].is_doubtful:
+            break
+        tokens[at] = tokens[at]._replace(is_doubtful=True)
 
 
 def _read_chunk(chunk: str, last_year: int) -> list[Token]:

@@ -9,6 +9,7 @@ _STREET_BEFORE = (
     r"|paseo|via|viale|piazza|corso|rua|praca|ponte|plein|straat|laan|ulic\w|ul\.|plac\w?|alej\w"
     r"|улиц\w+|ул\.|площад\w+|проспект\w*) (?:des |de la |de |del |du |da |do |di |van )?$"
 )
+_REACH = 40  # the number of characters before a phrase that may say that it is a name
 _SENTENCE_BEFORE = r"(?:^|[.?!:¿¡]\s?)$"
 
 
@@ -26,7 +27,7 @@ def count_signs_of_name(text: str, plain: str, match: re.Match[str], language: L
     named = next((name for name in ("month", "short", "season", "weekday") if name in parts), None)
     if named is None or "which" in parts:
         return 0
-    before, after = plain[: match.start()], text[match.end() :]
+    before, after = plain[max(0, match.start() - _REACH) : match.start()], text[match.end() :][:2]
     if "day" in parts and re.search(_STREET_BEFORE, before):
         return 2
     if "year" in parts or "whose" in parts or text.isupper():
@@ -53,7 +54,9 @@ def _is_known_name(text: str, match: re.Match[str], language: Language) -> bool:
 
 def _is_capital(text: str, plain: str, position: int) -> bool:
     """Return whether a word begins with a capital letter inside of a sentence."""
-    return text[position].isupper() and not re.search(_SENTENCE_BEFORE, plain[:position])
+    return text[position].isupper() and not re.search(
+        _SENTENCE_BEFORE, plain[max(0, position - 2) : position]
+    )
 
 
 def _is_bare_abbreviation(match: re.Match[str], before: str) -> bool:
@@ -64,5 +67,6 @@ def _is_bare_abbreviation(match: re.Match[str], before: str) -> bool:
 
 def _follows_name(text: str, match: re.Match[str]) -> bool:
     """Return whether a day stands just after a word with a capital letter: "iPad 2 gen"."""
-    words = text[: match.start()].split()[1:] if match[0][0].isdigit() else []
+    before = text[max(0, match.start() - _REACH) : match.start()]
+    words = before.split()[1:] if match[0][0].isdigit() else []
     return any(letter.isupper() for word in words[-1:] for letter in word)
