@@ -408,6 +408,8 @@ de monteur van Maart Installaties
 sklep przy ulicy 3 Maja
 我们一月一次的例会
 雑誌5月号の表紙
+『3月のライオン』は何巻まで
+谁看过《四月物语》
 """
 PERHAPS_NAMES = """
 what did I hear from April?
