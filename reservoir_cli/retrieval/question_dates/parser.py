@@ -65,7 +65,9 @@ class _PhraseReader:
             if result:
                 signs = self._count_signs_of_name(position, result[1])
                 if signs < 2:
-                    yield [span._replace(sure=not signs) for span in result[0]]
+                    # A year outside of the calendar, or without 29 February, has none of them.
+                    spans = [span for span in result[0] if span.start < span.end]
+                    yield [span._replace(sure=not signs) for span in spans]
             position = result[1] if result else position + 1
 
     def _count_signs_of_name(self, position: int, end: int) -> int:

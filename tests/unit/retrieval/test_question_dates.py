@@ -537,6 +537,7 @@ FAR = (
     *(
         "99999 hours ago",
         "99999 months ago",
+        "summer last year",
         "half a year ago",
         "3 days from now",
         "the week after",
