@@ -86,7 +86,7 @@ def rank_messages(
         candidates,
         settings,
         now,
-        dates,
+        ranking.trust_dates(dates, candidates, echoes),
         words,
         question=request.query,
         echoes=echoes,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.retrieval import ranking_constants as constants
 from reservoir_cli.retrieval.bm25_with_neighbours import bm25
-from reservoir_cli.retrieval.recall_floor import count_absent, fit
+from reservoir_cli.retrieval.recall_floor import count_absent, fit, weigh_words
 from reservoir_cli.retrieval.sessions import Sessions, group_sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.search.candidates import Candidates, Posting, TalkScores
@@ -107,6 +107,33 @@ def without_echoes(candidates: Candidates, echoes: Echoes) -> Candidates:
         absent=(*candidates.absent, *absent),
         talk=talk,
     )
+
+
+def trust_dates(dates: Floats, candidates: Candidates, echoes: Echoes | None) -> Floats:
+    """Return lower date scores if the question's words lead elsewhere: dates are misremembered.
+
+    This is so if messages around the dates have hardly a word of it and are further from its
+    meaning than another, no question itself, that has several, most of its words by rarity.
+
+    :param dates: shape (n,), nearness to a date in the question, 0…1.
+    """
+    around = dates >= constants.EARLIER_YEAR
+    if not around.any():
+        return dates
+    is_other = ~(around | candidates.asks)
+    if echoes is not None:
+        is_other[echoes.positions] = False
+    counts = np.zeros(len(dates), np.int64)
+    for posting in candidates.postings:
+        counts[posting.all_positions()] += 1
+    matched, total = weigh_words(candidates.postings, len(candidates.absent), len(dates))
+    best = int(np.where(is_other & (counts > 1), matched, -1.0).argmax())
+    has_words = counts[best] > 1 and matched[best] >= constants.MOST_WORDS * total
+    is_nearer = not (candidates.cosine[around] >= candidates.cosine[best]).any()
+    has_none = matched[around].max() <= constants.HARDLY_A_WORD * matched[best]
+    if is_other[best] and has_words and is_nearer and has_none:
+        return np.asarray(constants.DOUBTFUL_DATE * dates)
+    return dates
 
 
 def score(

@@ -12,6 +12,11 @@ DATE_SHARE = 1.0
 DATE_HALF_LIFE, BESIDE_DATE = 0.25, 0.5
 #: How much a day without a year counts in the years before the latest with a message from it.
 EARLIER_YEAR = 0.5
+#: How much a date counts that may be a name, such as "April": the words of the question decide.
+DOUBTFUL_DATE = 0.25
+#: The share of the question's words that make a message more likely than a date, if all from around
+#: the date have at most the second share of them.
+MOST_WORDS, HARDLY_A_WORD = 0.5, 0.2
 
 # Words around a message
 

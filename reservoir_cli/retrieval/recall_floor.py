@@ -110,14 +110,14 @@ def fit(
     absent = len(candidates.absent) if absent is None else absent
     total, matching = len(candidates.ids), candidates.matching
     left_out = np.zeros(0, np.intp) if matching is None else np.flatnonzero(~matching)
-    matched, total_weight = _weights(candidates.postings, absent, total)
+    matched, total_weight = weigh_words(candidates.postings, absent, total)
     share = matched / (total_weight or 1)
     own_fit = _scores(candidates.cosine, share, dates, left_out)
     adjustment = _adjustment(candidates, absent)
     if candidates.talk is None:
         return _adjust(own_fit, adjustment)
     for weight, postings in candidates.talk.postings:
-        extra, extra_weight = _weights(postings, 0, total)
+        extra, extra_weight = weigh_words(postings, 0, total)
         matched, total_weight = matched + weight * extra, total_weight + weight * extra_weight
     share = matched / (total_weight or 1)
     left_out = np.flatnonzero(running if matching is None else running | ~matching)
@@ -153,7 +153,7 @@ def _scores(
     return scores
 
 
-def _weights(postings: Iterable[Posting], absent: float, total: int) -> tuple[Floats, float]:
+def weigh_words(postings: Iterable[Posting], absent: float, total: int) -> tuple[Floats, float]:
     """Return the total weight of the stems in each message, and that of all and the absent."""
     matched, total_weight = np.zeros(total), absent * _weight(total, 1)
     for posting in postings:

@@ -37,6 +37,7 @@ def search(
     dates, empty_days = score_dates(term, now, candidates.created_at)
     by_session = ranking.sessions_of(candidates, settings)
     echoes = find_echoes(store, scope, candidates, by_session, term)
+    dates = ranking.trust_dates(dates, candidates, echoes)
     scored = ranking.score(candidates, settings, to_epoch_ms(now), dates, echoes=echoes)
     hits = _read_hits(store, scored, criteria, _sole_positions(candidates), echoes)
     if criteria.mode == "semantic":

@@ -17,14 +17,20 @@ class DaySpan(NamedTuple):
     start: date
     end: date
     every_year: bool = False
+    sure: bool = True  # whether its words are certainly a date, and not perhaps a name
 
     def in_year(self, year: int) -> "DaySpan":
-        """Return these days in a given year; empty for 29 February if that year has none."""
+        """Return these days in a given year; empty if that year has none of them.
+
+        A year without 29 February has not, nor has one that no calendar has.
+        """
         end = _move(self.end, year + self.end.year - self.start.year)
         return DaySpan(_move(self.start, year), end)
 
 
 def _move(day: date, year: int) -> date:
+    if not date.min.year <= year <= date.max.year:
+        return date.min if year < date.min.year else date.max
     try:
         return day.replace(year=year)
     except ValueError:
@@ -34,6 +40,12 @@ def _move(day: date, year: int) -> date:
 def any_year(month: int, day: int = 1) -> date:
     """Return a day without a year."""
     return date(ANY_YEAR, month, day)
+
+
+def days_later(day: date, count: int) -> date:
+    """Return the day this many days later, or the first or last day of all calendars."""
+    ordinal = max(date.min.toordinal(), day.toordinal() + count)
+    return date.fromordinal(min(ordinal, date.max.toordinal()))
 
 
 def months_later(first: date, count: int = 1) -> date:

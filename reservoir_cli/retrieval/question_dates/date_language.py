@@ -25,6 +25,7 @@ class Language(NamedTuple):
     joints: Mapping[str, str]  # words that may connect two dates
     patterns: tuple[tuple[str, str], ...]
     articles: str = ""  # words before the ends of a range
+    has_capitals: bool = False  # whether months begin with a capital letter, as all nouns do
     names: str = ""  # words that are names or nouns if they begin with a capital letter
 
 

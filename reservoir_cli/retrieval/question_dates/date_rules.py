@@ -80,10 +80,10 @@ class Phrase(NamedTuple):
 def _pick(span: DaySpan, which: int, today: date) -> DaySpan:
     years = [span.in_year(today.year + offset) for offset in range(-9, 10)]
     years = [candidate for candidate in years if candidate.start < candidate.end]
-    if which < 0:
-        return [candidate for candidate in years if candidate.end <= today][-1]
-    if which > 0:
-        return next(candidate for candidate in years if candidate.start > today)
+    if which:
+        past = [candidate for candidate in years if candidate.end <= today]
+        following = [candidate for candidate in years if candidate.start > today]
+        return past[-1] if which < 0 else following[0]
     current = [candidate for candidate in years if candidate.start <= today < candidate.end]
     return current[0] if current else span.in_year(today.year)
 
@@ -267,18 +267,26 @@ def read_ago_from(phrase: Phrase) -> DaySpan | None:
 
 
 def read_ago(phrase: Phrase) -> DaySpan:
-    """Read three weeks ago, half a year back, ten days from now."""
-    (low, high), unit = phrase.amount, phrase.words["unit"]
+    """Read three weeks ago, half a year back, a month and a half ago, ten days from now."""
+    (low, high), unit, half = phrase.amount, phrase.words["unit"], phrase.words.get("half")
     sign = 1 if phrase.words["side"] == "from now" else -1
-    if unit in ("minute", "hour"):
-        seconds = sign * high * (60 if unit == "minute" else 3600)
+    if half == "half":  # half a unit, not one and a half
+        low, high = 0, 0
+    if unit in ("minute", "hour") or (half and unit == "day"):
+        units = high + 0.5 if half else high
+        seconds = sign * units * {"minute": 60, "hour": 3600, "day": 86_400}[unit]
         day = datetime.fromtimestamp(phrase.now.timestamp() + seconds, phrase.now.tzinfo).date()
         return DaySpan(day, day + DAY)
-    if phrase.words.get("half"):
-        low, high, unit = 6, 6, "month"
-    near, far = sorted(later(phrase.today, sign * count, unit) for count in (low, high))
-    slack = DAY * {"day": 0, "week": 3, "month": 15, "year": 183}[unit]
-    return DaySpan(near - slack, far + slack + DAY)
+    slack, rest = {"day": 0, "week": 3, "month": 15, "year": 183}[unit], 0
+    if half and unit == "year":
+        slack, unit = (91 if high else 15), "month"
+        low, high = 12 * low + 6, 12 * high + 6
+    elif half:
+        slack, rest = slack // 2, {"week": 4, "month": 15}[unit]
+    near, far = sorted(
+        later(phrase.today, sign * count, unit) + DAY * sign * rest for count in (low, high)
+    )
+    return DaySpan(near - DAY * slack, far + DAY * (slack + 1))
 
 
 # Phrases that modify the following one
@@ -327,6 +335,8 @@ _NAMED = {
     "{TO}": "(?:to|and|or|-|until|till|through)(?: the)?",
     "{WHICH}": _WHICH,
     "{SEASON}": "(?P<season>spring|summer|autumn|fall|winter|SPRING)",
+    "{UNIT}": "(?P<unit>minute|hour|day|week|month|year)",
+    "{SIDE}": "(?P<side>ago|back|from now)",
     "{HOLIDAY}": f"(?P<holiday>{_HOLIDAY})",
     "{N}": "(?:a (?=couple|few))?(?P<count>DAY|NUM|" + "|".join(COUNTS) + ")(?: of)?",
 }
@@ -368,10 +378,9 @@ _RULES: tuple[tuple[str, Callable[[Phrase], DaySpan | None]], ...] = (
     ("{WHICH} (?P<unit>week|month|quarter|year)", read_period),
     ("(?P<unit>week|month|year)(?P<ago> before last)", read_period),
     ("{N} (?P<unit>day|week|month|year) ago (?P<near>today|yesterday|tomorrow)", read_ago_from),
-    (
-        "(?P<half>half )?{N} (?P<unit>minute|hour|day|week|month|year) (?P<side>ago|back|from now)",
-        read_ago,
-    ),
+    ("(?P<half>half )?{N} {UNIT} {SIDE}", read_ago),
+    ("{N}(?P<half> and (?:a )?half) {UNIT} {SIDE}", read_ago),
+    ("{N} {UNIT}(?P<half> and (?:a )?half) {SIDE}", read_ago),
     # Excludes "2000 to 4000" and "2000 of them".
     ("(?P<year>YEAR)(?! (?:(?:to|-|and|or) (?:NUM|YYYY|DAY)|of) )", read_year),
 )

@@ -42,7 +42,7 @@ FOREIGN_SIGNS = {
         "sonntag woche wochen wochenende monat monate monaten jahr jahre jahren jahres tagen "
         "fruhling fruhjahr herbst quartal quartals",
         shared="morgen april mai juni juli august september november im am vom seit mrz okt dez "
-        "stunden minuten tag sommer winter",
+        "stunde stunden minuten tag sommer winter",
         beside="vor bis zwischen und dem den letzte letzten",
     ),
     "fr": Signs(
@@ -50,7 +50,7 @@ FOREIGN_SIGNS = {
         "lundi mardi mercredi jeudi vendredi samedi dimanche semaine semaines annee annees "
         "printemps automne hiver",
         shared="hier mars mai juin mois jour jours an ans soir matin en depuis week weekend "
-        "heures minutes ete trimestre",
+        "heure heures journee minutes ete trimestre",
         beside="le la les du au et il y dernier derniere entre",
     ),
     "es": Signs(
@@ -65,8 +65,8 @@ FOREIGN_SIGNS = {
         "luglio settembre ottobre novembre dicembre lunedi martedi mercoledi giovedi venerdi "
         "sabato domenica settimana settimane giorni mese mesi anno anni scorso scorsa autunno "
         "stamattina stamani stasera stanotte",
-        shared="marzo agosto giorno primavera estate inverno ore ora minuti trimestre giu lug ott "
-        "dic",
+        shared="marzo agosto giorno giornata primavera estate inverno ore ora minuti trimestre "
+        "giu lug ott dic",
         beside="il nel nella dal dall dalla al da di tra fra e fa scorso scorsa fino",
         english="weekend",
     ),

@@ -28,7 +28,13 @@ GERMAN = Language(
         "einige": "a few",
         "wenigen": "a few",
         "mehreren": "several",
-        "einem halben": "half a",
+        **dict.fromkeys(("einem halben", "einer halben"), "half a"),
+        **dict.fromkeys(("anderthalb", "eineinhalb", "einundeinhalb"), "1 and a half"),
+        **{
+            f"{word}{and_}einhalb": f"{number} and a half"
+            for word, number in counts("zwei drei vier funf sechs").items()
+            for and_ in ("", " ", "und")
+        },
     },
     units={
         "tag": "day",
@@ -64,8 +70,6 @@ GERMAN = Language(
     joints={"bis": "to", "bis zum": "to", "-": "to", "–": "to", "und": "and", "oder": "or"},
     patterns=(
         ("range", r"(?:(?P<between>zwischen)|von|vom|seit|am) {ENDS}(?: {WHOSE} jahres)?"),
-        ("date", r"{D}\.\s?(?P<number>1[0-2]|0?[1-9])\.\s?{Y}"),
-        ("date", r"(?:am|vom|zum|seit dem|den) {D}\.\s?(?P<number>1[0-2]|0?[1-9])\.(?!\s?\d)"),
         ("days", r"{LEAD}?(?:{W},? (?:den |dem )?)?{D}\.?"
                  r"(?: ?(?:bis|-|–|und)(?: zum)? ?{UNTIL}\.?)?"
                  r" (?:{M}|{SHORT}\.?)(?:,? {Y}| {WHOSE} jahres)?"),
@@ -73,7 +77,6 @@ GERMAN = Language(
         ("month", r"{PART} {M}(?: {Y}| {WHOSE} jahres)?"),
         ("month", r"(?:im|{LEADWORD}) {M}(?: {Y}| {WHOSE} jahres)?"),
         ("month", r"{M} (?:{Y}|{WHOSE} jahres)"),
-        ("month", r"(?P<month>januar|janner|februar|marz|maerz|oktober|dezember)"),
         ("month", r"{WHICH} {S}(?! {Y})"),
         ("month", r"{PART}(?: des| vom)? {S}s?(?: {Y}| {WHOSE} jahres)?"),
         ("month", r"(?:im|{LEADWORD})(?: dem| zum)? {S}(?: {Y}| {WHOSE} jahres)?"),
@@ -90,6 +93,7 @@ GERMAN = Language(
         ("near", r"{NEAR}(?: (?:abend|morgen|fruh|nachmittag|vormittag|mittag|nacht))?"),
     ),
     articles="am|dem|den|zum|im",
+    has_capitals=True,
     names="morgen",
 )  # fmt: skip
 
@@ -122,7 +126,15 @@ DUTCH = Language(
         "enige": "a few",
         "een aantal": "several",
         "meerdere": "several",
-        "een half": "half a",
+        **dict.fromkeys(("een half", "een halve"), "half a"),
+        "anderhalf": "1 and a half",
+        "anderhalve": "1 and a half",
+        **{
+            word + joint + half: f"{number} and a half"
+            for word, number in counts("twee drie vier vijf zes").items()
+            for joint in ("en", "eneen", "-en-een-", " en een ")
+            for half in ("half", "halve")
+        },
     },
     units={"weekend": "weekend", "weekeind": "weekend", "week": "week", "weken": "week",
            "dag": "day", "maand": "month", "kwarta": "quarter", "jaar": "year", "jaren": "year",
@@ -174,7 +186,6 @@ DUTCH = Language(
         ("month", r"(?:in |in het )?{PART}(?: van)? {M}(?: {Y}| (?:van )?{WHOSE} jaar)?"),
         ("month", rf"(?:in|in de maand|van|{{LEADWORD}}) {{M}}{_DUTCH_YEAR}"),
         ("month", r"{M} (?:{Y}|(?:van )?{WHOSE} jaar)"),
-        ("month", r"(?P<month>januari|februari|oktober)"),
         ("month", r"(?:de |het )?{WHICH} {S}(?! {Y})"),
         ("month", r"(?:in |aan )?(?:het )?{PART}(?: van)?(?: de| het)? {S}(?: (?:van )?{Y})?"),
         ("month", r"(?:in|tijdens|van|{LEADWORD})(?: de| het)? {S}"

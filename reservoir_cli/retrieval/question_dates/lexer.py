@@ -44,6 +44,8 @@ _HOLIDAY_SIGNS = frozenset(max(name.split(), key=len) for name in HOLIDAYS)
 SIGNS = frozenset(OFFSETS) | SEASONS.keys() | _HOLIDAY_SIGNS | frozenset(
     "ago back year last past previous this current next coming upcoming weekend night other".split()
 )  # fmt: skip
+#: Written after a date that may be a name, when other languages are rewritten in English.
+DOUBT = "≈"
 # Words that make a number before them a count.
 COUNTED = frozenset(
     "tokens words characters chars bytes kb mb gb bits lines rows files items entries messages"
@@ -61,10 +63,14 @@ LEADS = frozenset(
 HOLIDAY_LEADS = LEADS | {"on", "at", "over", "for"}
 WEEKDAY_LEADS = (LEADS | {"on"}) - {"in", "year"}
 DAY_LEADS = LEADS | {"on", "for", "to", "at"}
+#: Words before a month or day that hardly ever precede a person or a thing.
+SURE_LEADS = frozenset("in on during since until till throughout between around".split())
 OWNERS = frozenset("the our my your his her their its".split())
 OF_ALL_DAYS = frozenset("every each black good cyber ash palm easter super".split())
 
 MONTH_KINDS = frozenset({"MONTH", "NAME", "SHORT", "MODAL"})
+#: What may be a name, or a part of one, if nothing but a single word says when.
+NAMEABLE_KINDS = MONTH_KINDS | SEASONS.keys() | {"WEEKDAY", "SHORTDAY", "SPRING"}
 JOINED_KINDS = MONTH_KINDS | {"DAY", "ORDINAL", "YEAR", "early", "mid", "late"}
 
 NTH = {"first": 1, "second": 2, "third": 3, "fourth": 4}
@@ -79,6 +85,8 @@ class Token(NamedTuple):
 
     kind: str  # upper case for a kind; any other word is its own kind, in lower case
     number: int = 0
+    is_capital: bool = False  # whether a word in a text of mixed case begins with a capital letter
+    is_doubtful: bool = False  # whether it belongs to a date that may be a name
 
 
 #: The separator of a quarter and its year in Q3/2025 and 2025-Q3, but not in a path.
@@ -92,8 +100,8 @@ _UNKNOWN = Token("#")
 
 
 def without_code(question: str) -> str:
-    """Return a question with each piece of code replaced by a mark."""
-    return _pattern(r"```.*?```|`[^`\n]*`").sub(" # ", question)
+    """Return a question with each piece of code, and title of a work, replaced by a mark."""
+    return _pattern(r"```.*?```|`[^`\n]*`|《[^》\n]*》|『[^』\n]*』").sub(" # ", question)
 
 
 def read_tokens(question: str, last_year: int) -> list[Token]:
@@ -103,28 +111,42 @@ def read_tokens(question: str, last_year: int) -> list[Token]:
     text = _pattern(r"(?i)\b(?:(?:an?|one) )?fortnight\b").sub("two weeks", text)
     text = _pattern(_QUARTER).sub(r"\1\2 ", text)
     tokens: list[Token] = []
-    chunks = text.split()
+    chunks, is_mixed = text.split(), not text.isupper()
     for chunk, following in zip(chunks, [*chunks[1:], ""], strict=False):
         if _pattern(r"'\d\d").fullmatch(chunk.rstrip(_CLOSING)):
             year = int(chunk[1:3])
             tokens.append(Token("YY", year + (1900 if year >= _FIRST_YEAR % 100 else 2000)))
             continue
+        if chunk == DOUBT:
+            _doubt_phrase(tokens)
+            continue
         word = chunk.lstrip(_OPENING)
         if word != chunk:
             tokens.append(_BREAK)
         bare = word.rstrip(_CLOSING)
-        tokens.extend(_read_chunk(bare, last_year) if bare else ())
+        is_capital = is_mixed and bare[:1].isupper() and bare != "I"
+        if bare:
+            first, *others = _read_chunk(bare, last_year)
+            tokens += [first._replace(is_capital=is_capital), *others]
         is_short_month = bare.lower() in SHORT_MONTHS and following[:1].isdigit()
         if bare != word and not (is_short_month and word == bare + "."):
             tokens.append(_BREAK)
     return [
-        Token("NUM", token.number)
+        token._replace(kind="NUM")
         if token.kind in ("YEAR", "YYYY") and following in COUNTED
         else token
         for token, following in zip(
             tokens, [after.kind for after in tokens[1:]] + [""], strict=False
         )
     ]
+
+
+def _doubt_phrase(tokens: list[Token]) -> None:
+    """Mark the tokens after the last break as doubtful, in place."""
+    for at in reversed(range(len(tokens))):
+        if tokens[at] == _BREAK or tokens[at].is_doubtful:
+            break
+        tokens[at] = tokens[at]._replace(is_doubtful=True)
 
 
 def _read_chunk(chunk: str, last_year: int) -> list[Token]:

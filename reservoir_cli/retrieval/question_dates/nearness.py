@@ -34,7 +34,7 @@ def date_scores(
 
     Beside a span the score falls the faster, the more precise the span is: it halves with every
     quarter of the span's length. Of a span without a year, the occurrences before the latest one
-    with a message count half. Without spans all scores are 0.
+    with a message count half; one that may be a name counts a quarter. Without spans all are 0.
 
     :param created_at: shape (n,), milliseconds since 1970, ascending.
     :param zone: the zone in which days begin; a fixed offset ignores daylight saving time.
@@ -55,8 +55,9 @@ def date_scores(
         for span in equally_long:
             edges = list(_edges(span, first, last, zone))
             latest = _latest(edges, created_at) if span.every_year else 0
-            by_weight.setdefault(constants.EARLIER_YEAR, []).extend(edges[:latest])
-            by_weight.setdefault(1.0, []).extend(edges[latest:])
+            weight = 1.0 if span.sure else constants.DOUBTFUL_DATE
+            by_weight.setdefault(weight * constants.EARLIER_YEAR, []).extend(edges[:latest])
+            by_weight.setdefault(weight, []).extend(edges[latest:])
         for weight, weighted in by_weight.items():
             if weighted:
                 distances = _distances(sorted(weighted), created_at)
@@ -68,7 +69,7 @@ def date_scores(
 
 def describe_empty_days(spans: Sequence[DaySpan], scores: "NDArray[np.float64]") -> tuple[str, ...]:
     """Return a note if a question names only single days, and no message is from one of them."""
-    if not spans or any((span.end - span.start).days > 1 for span in spans):
+    if not spans or any((span.end - span.start).days > 1 or not span.sure for span in spans):
         return ()
     if (scores == 1).any():
         return ()

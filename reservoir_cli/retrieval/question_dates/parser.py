@@ -12,13 +12,15 @@ from datetime import date, datetime
 from itertools import accumulate
 
 from reservoir_cli.retrieval.question_dates import rewrite_chinese, rewrite_numeric
-from reservoir_cli.retrieval.question_dates.calendar_days import DAY, DaySpan
+from reservoir_cli.retrieval.question_dates.calendar_days import DAY, DaySpan, days_later
 from reservoir_cli.retrieval.question_dates.date_rules import Phrase, prefixes, rules
 from reservoir_cli.retrieval.question_dates.foreign_signs import FOREIGN_SIGNS, YEARS
 from reservoir_cli.retrieval.question_dates.lexer import (
     MONTH_KINDS,
+    NAMEABLE_KINDS,
     OWNERS,
     SIGNS,
+    SURE_LEADS,
     Token,
     read_tokens,
     without_code,
@@ -47,6 +49,7 @@ class _PhraseReader:
     """Reads phrases from left to right, each word once."""
 
     def __init__(self, tokens: Sequence[Token], now: datetime) -> None:
+        self._tokens = tokens
         self._numbers = [token.number for token in tokens]
         self._kinds = [token.kind for token in tokens] + [""]
         self._text = " ".join(self._kinds) + " "
@@ -60,8 +63,28 @@ class _PhraseReader:
         while position < len(self._numbers):
             result = self._read(position)
             if result:
-                yield result[0]
+                signs = self._count_signs_of_name(position, result[1])
+                if signs < 2:
+                    # A year outside of the calendar, or without 29 February, has none of them.
+                    spans = [span for span in result[0] if span.start < span.end]
+                    yield [span._replace(sure=not signs) for span in spans]
             position = result[1] if result else position + 1
+
+    def _count_signs_of_name(self, position: int, end: int) -> int:
+        """Return how many signs, up to two, say that a phrase is not a date but a name.
+
+        A word beside it, such as "on", "last" or a number, makes a word a date. Alone, "April" may
+        be a person, and "Friday" before another capitalised word is the beginning of a name.
+        """
+        first, following = self._tokens[position], self._tokens[end : end + 1]
+        if any(token.is_doubtful for token in self._tokens[position:end]):
+            return 1
+        if end > position + 1 or first.kind not in NAMEABLE_KINDS:
+            return 0
+        is_led = self._lead_before(position) in SURE_LEADS
+        is_person = first.is_capital and first.kind not in ("MONTH", "WEEKDAY") and not is_led
+        goes_on = any(token.is_capital and not token.kind.isupper() for token in following)
+        return 2 if goes_on and not is_led else int(is_person or goes_on)
 
     def _read(self, position: int) -> tuple[Sequence[DaySpan], int] | None:
         result = self._read_one(position, self._lead_before(position))
@@ -106,11 +129,11 @@ class _PhraseReader:
                     (span.in_year(today.year - 1), span.in_year(today.year)),
                     key=lambda candidate: (candidate.start <= today, candidate.start),
                 )
-            return DaySpan(span.start, today + DAY) if span.start <= today else span
+            return DaySpan(span.start, days_later(today, 1)) if span.start <= today else span
         if span.every_year or (span.end - span.start).days < 28:
             return span
         if lead == "after" and span.end <= today:
-            return DaySpan(span.end, today + DAY)
+            return DaySpan(span.end, days_later(today, 1))
         return DaySpan(date.min, span.start) if lead == "before" else span
 
     def _read_one(self, position: int, lead: str, nesting: int = 0) -> tuple[DaySpan, int] | None:
@@ -166,7 +189,7 @@ class _PhraseReader:
 def _try_meaning(meaning: Callable[..., DaySpan | None], *parts: object) -> DaySpan | None:
     try:
         return meaning(*parts)
-    except (ValueError, OverflowError, OSError):  # 31 June, a million years ago
+    except (ValueError, IndexError, OverflowError, OSError):  # 31 June, a million years ago
         return None
 
 
@@ -179,9 +202,9 @@ def _join_spans(first: DaySpan, last: DaySpan) -> DaySpan:
         year = first.start.year
         later = last.in_year(year + (last.in_year(year).start < first.start))
         last = later._replace(every_year=first.every_year)
-    elif last.end <= first.start < last.end + 6 * DAY:
+    elif last.end <= first.start and first.start - last.end < 6 * DAY:
         # "From Monday to Friday" on a Wednesday: both are the latest ones, so in the wrong order.
-        last = DaySpan(last.start + 7 * DAY, last.end + 7 * DAY)
+        last = DaySpan(days_later(last.start, 7), days_later(last.end, 7))
     start, end = min(first.start, last.start), max(first.end, last.end)
     return DaySpan(start, end, first.every_year and last.every_year)
 
@@ -207,7 +230,8 @@ def in_english(question: str) -> str:
     if question.isascii() and not (with_years or _SIGNS & set(re.findall(_WORD, question.lower()))):
         return question
     text = " ".join(unicodedata.normalize("NFC", question).split())
-    text = rewrite_chinese.in_english(text)
+    if (in_characters := rewrite_chinese.in_english(text)) != text:
+        return in_characters
     plain = text.lower().translate(_UNACCENTED)
     if len(plain) != len(text):  # a capital letter whose lower case has two characters
         return text

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache
 
 from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
+from reservoir_cli.retrieval.question_dates.lexer import DOUBT
 
 _NUMBER = "(?:\\d{1,3}|[一二两三四五六七八九十]{1,3})"
 _DIGITS = dict(zip("零〇一二两三四五六七八九", (0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
@@ -49,8 +50,9 @@ _WHICH = {
 }
 _UNITS = {
     "天": "days", "日": "days", "周": "weeks", "週": "weeks", "星期": "weeks", "礼拜": "weeks",
-    "禮拜": "weeks", "月": "months", "年": "years", "小时": "hours", "分钟": "minutes",
-    "週間": "weeks", "ヶ月": "months", "か月": "months", "カ月": "months", "ケ月": "months",
+    "禮拜": "weeks", "月": "months", "年": "years", "小时": "hours", "小時": "hours",
+    "分钟": "minutes", "週間": "weeks",
+    "ヶ月": "months", "か月": "months", "カ月": "months", "ケ月": "months",
     "箇月": "months", "時間": "hours", "分": "minutes",
 }  # fmt: skip
 _WEEK = "(?:周|週|星期|礼拜|禮拜)"
@@ -72,9 +74,11 @@ _PATTERN = (
     "(?:第|(?<![\\d.]))(?P<quarter>[一二三四1-4])(?:季度|四半期)"
     "|(?P<whichquarter>上|这|這|本|下|前|今|来)(?:一)?个?(?:季度|四半期)"
     f"|(?P<month2>(?<![\\d.第]){_NUMBER})月(?P<day2>{_NUMBER})[日号號]{_ITS_DAY}"
-    f"|(?P<month3>(?<![\\d.第每]){_NUMBER})月(?:份|(?P<part3>{_PARTS})|(?![天病兔票饼嫂子球光怀经薪费工供租台活季牙龄齡]|花[号號]))"
+    f"|(?P<month3>(?<![\\d.第每]){_NUMBER})月(?:份|(?P<part3>{_PARTS})|(?![天病兔票饼嫂子球光怀经薪费工供租台活季牙龄齡号號]|花[号號]|[一两二三四五六七八九十几幾\\d]次))"
     "|(?<![\\d.第])(?P<year2>(?:19|20)\\d\\d)年(?![级代龄费版薪检假度問])"
-    f"|(?P<count>{_NUMBER}|半|几|幾|数)个?(?P<unit>{_JAPANESE_UNITS}|天|日|周|週|星期|礼拜|禮拜|月|年|小时|分钟|分)(?:之|以)?前(?![天年])"
+    f"|(?P<count>{_NUMBER}|半|几|幾|数)(?P<half>个半)?个?"
+    f"(?P<unit>{_JAPANESE_UNITS}|天|日|周|週|星期|礼拜|禮拜|月|年|小时|小時|分钟|分)(?P<half2>半)?"
+    "(?:之|以)?前(?![天年])"
     f"|(?:最近|过去|過去|近|ここ|この)[的の]?(?P<last>{_NUMBER})个?(?P<lastunit>{_JAPANESE_UNITS}|天|日|周|週|星期|礼拜|禮拜|月|年)"
     f"|(?<![晚早网线路以日基])(?P<which>上上|上|这|這|本|下)个?{_WEEK}"
     "(?:(?P<weekday>[一二三四五六日天])(?![次个些])|(?P<weekend>末))?"
@@ -104,7 +108,14 @@ _SHARED_MONTH = (
 )
 #: A text without one of these contains no date.
 _SIGNS = (
-    "[年月日号號天周週星礼禮晚季夜朝春夏秋冬]|四半期|(?:時間|分)前|きのう|おとと|あした|あさって"
+    "[年月日号號天周週星礼禮晚季夜朝春夏秋冬]|四半期|(?:時間|小[时時]|分钟?)半?前"
+    "|きのう|おとと|あした|あさって"
+)
+#: A character that goes on a word, rather than one that often follows a date.
+_NOUN = (
+    "[^\\W\\da-zA-Z我你您他她它咱大家们們的了是在有去来來到至开開上下早晚中午夜凌说說讲讲谈談聊问問写寫买買付吃喝"
+    "看做办辦用给給跟和与與或那这這哪什怎几幾谁誰要能会會可应應就都也又还還把被让讓叫约約定订訂交收发發见見"
+    "にはのがをもとやでへかまごお頃初末以前后後之内時时朝昼夕]"
 )
 _SINCE = ("以来", "以來", "以降", "至今", "到现在", "到現在", "到今天")
 
@@ -122,6 +133,8 @@ def in_english(text: str) -> str:
         phrase = _phrase(match)
         if phrase is None:
             continue
+        if _may_be_name(match, text[match.end() : match.end() + 1]):
+            phrase += f" {DOUBT}"
         between = text[end : match.start()]
         joint = _JOINTS.get(between.strip()) if has_date else None
         if joint == "and" and text.startswith(("之间", "之間", "の間"), match.end()):
@@ -133,6 +146,12 @@ def in_english(text: str) -> str:
             pieces.append(f"{between} . {lead}{phrase.removeprefix('in ') if lead else phrase} ")
         end, has_date = match.end(), True
     return f"{''.join(pieces)} . {text[end:]}" if has_date else text
+
+
+def _may_be_name(match: re.Match[str], following: str) -> bool:
+    """Return whether a month in characters, or a weekday, may begin a name: 五月花, 周六福."""
+    begins = match["plain"] or match["day4"] or (match["month3"] and match[0].endswith("月"))
+    return bool(begins and not match[0][0].isdigit() and re.match(_NOUN, following))
 
 
 def _lead(text: str, end: int, starts: set[int]) -> str:
@@ -202,7 +221,8 @@ def _ago(parts: dict[str, str]) -> str:
     if parts["count"] == "半":
         return f"half a {unit[:-1]} ago"
     count = "a few" if parts["count"] in "几幾数" else str(_number(parts["count"]))
-    return f"{count} {unit} ago"
+    half = "and a half " if "half" in parts or "half2" in parts else ""
+    return f"{count} {half}{unit} ago"
 
 
 def _japanese_season(parts: dict[str, str]) -> str:

@@ -8,12 +8,14 @@ from reservoir_cli.retrieval.question_dates.calendar_days import MONTH_NAMES
 from reservoir_cli.retrieval.question_dates.date_language import Language
 from reservoir_cli.retrieval.question_dates.foreign_signs import COUNTED
 from reservoir_cli.retrieval.question_dates.germanic_languages import DUTCH, GERMAN
+from reservoir_cli.retrieval.question_dates.lexer import DOUBT
 from reservoir_cli.retrieval.question_dates.romance_languages import (
     FRENCH,
     ITALIAN,
     PORTUGUESE,
     SPANISH,
 )
+from reservoir_cli.retrieval.question_dates.signs_of_names import count_signs_of_name
 from reservoir_cli.retrieval.question_dates.slavic_languages import POLISH, RUSSIAN
 
 Parts = Mapping[str, str]
@@ -74,10 +76,12 @@ def _find_phrases(text: str, plain: str, name: str, sure: bool) -> Iterator[tupl
             start, end = match.span()
             parts = {name: part for name, part in match.groupdict().items() if part}
             phrase = _BUILDERS[kind](parts, language)
-            is_excluded = _is_name(text, match, language) or (not sure and _is_vague(match))
-            if phrase and not is_excluded and not any(covered[start:end]):
-                phrases.append((start, end, phrase))
-                covered[start:end] = b"1" * (end - start)
+            if not phrase or (not sure and _is_vague(match)) or any(covered[start:end]):
+                continue
+            signs = count_signs_of_name(text, plain, match, language)
+            if signs < 2:
+                phrases.append((start, end, f"{phrase} {DOUBT}" if signs else phrase))
+            covered[start:end] = b"1" * (end - start)
     return iter(sorted(phrases))
 
 
@@ -86,16 +90,8 @@ def _is_vague(match: re.Match[str]) -> bool:
     return bool(re.fullmatch(r"hier|morgen|manana|mars \d+", match[0]))
 
 
-def _is_name(text: str, match: re.Match[str], language: Language) -> bool:
-    """Return whether a phrase ends with a name or noun: "der Morgen", "em Marco", "Sabato"."""
-    word = text[match.start() : match.end()].rpartition(" ")[2]
-    # A capital letter at the beginning of the question says nothing about a day.
-    begins = match.start() == 0 and word != "Morgen" and " " not in match[0]
-    return word.istitle() and not begins and word.lower() in language.names.split()
-
-
 #: What a pattern of each kind cannot do without; that of a month needs one or a season.
-_NEEDED = {"range": "{ENDS}", "date": "{D}", "days": "{M}", "weekday": "{W}", "rolling": "{U}",
+_NEEDED = {"range": "{ENDS}", "days": "{M}", "weekday": "{W}", "rolling": "{U}",
            "period": "{U}", "ago": "{U}", "year": "{D}", "near": "{NEAR}"}  # fmt: skip
 
 
@@ -216,11 +212,6 @@ def _lead(parts: Parts, language: Language, default: str) -> str:
     return language.leads.get(parts.get("lead", ""), default)
 
 
-def _date(parts: Parts, language: Language) -> str:
-    day, month = parts["day"], MONTH_NAMES[int(parts["number"]) - 1]
-    return f"on {int(day)} {month} {parts.get('year', '')}".strip()
-
-
 def _days(parts: Parts, language: Language) -> str:
     day = 1 if "first" in parts else int(parts["day"])
     until = f" to {int(parts['until'])}" if "until" in parts else ""
@@ -302,7 +293,10 @@ def _rolling(parts: Parts, language: Language) -> str | None:
 
 def _ago(parts: Parts, language: Language) -> str | None:
     unit = _look_up_prefix(parts["unit"], language.units)
-    return None if unit in ("weekend", "quarter") else f"{_amount(parts, language)} {unit} ago"
+    if unit in ("weekend", "quarter"):
+        return None
+    count = "1" if "half" in parts and "count" not in parts else _amount(parts, language)
+    return f"{count} {'and a half ' if 'half' in parts else ''}{unit} ago"
 
 
 def _in_year(parts: Parts, language: Language) -> str:
@@ -312,7 +306,6 @@ def _in_year(parts: Parts, language: Language) -> str:
 
 
 _BUILDERS: Mapping[str, Callable[[Parts, Language], str | None]] = {
-    "date": _date,
     "days": _days,
     "range": _range,
     "month": _in_month,

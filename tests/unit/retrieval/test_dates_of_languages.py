@@ -2,7 +2,7 @@
 # ruff: noqa: RUF001 - letters of other scripts
 
 from each import each
-from named_days import NOW, format_spans
+from named_days import NOW, format_spans, spans
 
 from reservoir_cli.retrieval.question_dates.parser import find_dates
 
@@ -188,6 +188,127 @@ on Tuesday | 火曜日
 """
 JAPANESE_QUESTIONS = "what about {}? | {}、何を決めた？"
 
+#: In English and another language.
+HALVES = """
+half a month ago | vor einem halben Monat
+half a month ago | il y a un demi-mois
+half a month ago | hace medio mes
+half a month ago | mezzo mese fa
+half a month ago | há meio mês
+half a month ago | een halve maand geleden
+half a month ago | полмесяца назад
+half a month ago | pół miesiąca temu
+half a month ago | 半个月前
+half a month ago | 半个月之前
+half a week ago | vor einer halben Woche
+half a week ago | il y a une demi-semaine
+half a week ago | hace media semana
+half a week ago | mezza settimana fa
+half a week ago | há meia semana
+half a week ago | een halve week geleden
+half a week ago | полнедели назад
+half a week ago | pół tygodnia temu
+half a week ago | 半週間前
+half a day ago | vor einem halben Tag
+half a day ago | il y a une demi-journée
+half a day ago | hace medio día
+half a day ago | mezza giornata fa
+half a day ago | há meio dia
+half a day ago | een halve dag geleden
+half a day ago | полдня назад
+half a day ago | pół dnia temu
+half a day ago | 半天前
+half a day ago | 半日前
+half an hour ago | vor einer halben Stunde
+half an hour ago | il y a une demi-heure
+half an hour ago | hace media hora
+half an hour ago | mezz'ora fa
+half an hour ago | há meia hora
+half an hour ago | een half uur geleden
+half an hour ago | полчаса назад
+half an hour ago | pół godziny temu
+half an hour ago | 半小时前
+half an hour ago | 半時間前
+half a year ago | vor einem halben Jahr
+half a year ago | il y a une demi-année
+half a year ago | hace medio año
+half a year ago | mezzo anno fa
+half a year ago | há meio ano
+half a year ago | een half jaar geleden
+half a year ago | полгода назад
+half a year ago | pół roku temu
+half a year ago | 半年前
+a month and a half ago | vor anderthalb Monaten
+a month and a half ago | vor eineinhalb Monaten
+a month and a half ago | il y a un mois et demi
+a month and a half ago | hace un mes y medio
+a month and a half ago | hace mes y medio
+a month and a half ago | un mese e mezzo fa
+a month and a half ago | há um mês e meio
+a month and a half ago | um mês e meio atrás
+a month and a half ago | anderhalve maand geleden
+a month and a half ago | полтора месяца назад
+a month and a half ago | месяц с половиной назад
+a month and a half ago | półtora miesiąca temu
+a month and a half ago | 一个半月前
+a month and a half ago | 1ヶ月半前
+a month and a half ago | one and a half months ago
+a week and a half ago | vor anderthalb Wochen
+a week and a half ago | il y a une semaine et demie
+a week and a half ago | hace una semana y media
+a week and a half ago | una settimana e mezza fa
+a week and a half ago | há uma semana e meia
+a week and a half ago | anderhalve week geleden
+a week and a half ago | полторы недели назад
+a week and a half ago | półtora tygodnia temu
+a week and a half ago | 1週間半前
+a week and a half ago | 一周半前
+two and a half years ago | vor zweieinhalb Jahren
+two and a half years ago | vor zwei einhalb Jahren
+two and a half years ago | il y a deux ans et demi
+two and a half years ago | hace dos años y medio
+two and a half years ago | due anni e mezzo fa
+two and a half years ago | há dois anos e meio
+two and a half years ago | dois anos e meio atrás
+two and a half years ago | tweeënhalf jaar geleden
+two and a half years ago | twee en een half jaar geleden
+two and a half years ago | два с половиной года назад
+two and a half years ago | два года с половиной назад
+two and a half years ago | dwa i pół roku temu
+two and a half years ago | 两年半前
+two and a half years ago | 2年半前
+three and a half months ago | vor dreieinhalb Monaten
+three and a half months ago | il y a trois mois et demi
+three and a half months ago | hace tres meses y medio
+three and a half months ago | tre mesi e mezzo fa
+three and a half months ago | há três meses e meio
+three and a half months ago | drieënhalve maand geleden
+three and a half months ago | три с половиной месяца назад
+three and a half months ago | trzy i pół miesiąca temu
+three and a half months ago | 三个半月前
+three and a half months ago | 三ヶ月半前
+two and a half hours ago | vor zweieinhalb Stunden
+two and a half hours ago | il y a deux heures et demie
+two and a half hours ago | hace dos horas y media
+two and a half hours ago | due ore e mezza fa
+two and a half hours ago | há duas horas e meia
+two and a half hours ago | tweeënhalf uur geleden
+two and a half hours ago | два с половиной часа назад
+two and a half hours ago | dwie i pół godziny temu
+two and a half hours ago | 两个半小时前
+two and a half hours ago | 2時間半前
+two and a half hours ago | two hours and a half ago
+"""
+HALVES_IN_DAYS = {
+    "half an hour ago": "2026-05-13",
+    "half a day ago": "2026-05-13",
+    "half a week ago": "2026-05-08/2026-05-10",
+    "half a month ago": "2026-04-21/2026-05-05",
+    "a month and a half ago": "2026-03-22/2026-04-05",
+    "a week and a half ago": "2026-05-01/2026-05-03",
+    "two and a half years ago": "2023-08-14/2024-02-12",
+}
+
 #: Words of dates that name no day there.
 WITHOUT = """
 sei stanco?
@@ -329,12 +450,29 @@ def _rows(table: str, questions: str) -> list[tuple[str, str]]:
 
 @each(
     ("question", "english"),
-    [*_rows(ROMANCE_AND_DUTCH, QUESTIONS), *_rows(SLAVIC, SLAVIC_QUESTIONS)],
+    [
+        *_rows(ROMANCE_AND_DUTCH, QUESTIONS),
+        *_rows(SLAVIC, SLAVIC_QUESTIONS),
+        *_rows(JAPANESE, JAPANESE_QUESTIONS),
+    ],
 )
 def test_a_date_means_the_same_in_each_language(question, english):
     expected = find_dates(english, NOW)
     assert expected
     assert format_spans(find_dates(question, NOW)) == format_spans(expected)
+
+
+@each(("question", "expected"), HALVES_IN_DAYS.items())
+def test_halves_of_units_are_as_long_as_they_are(question, expected):
+    assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
+
+
+@each("line", HALVES.strip().splitlines())
+def test_halves_of_units_are_read_in_each_language(line):
+    english, text = line.split(" | ")
+    expected = find_dates(english, NOW)
+    assert expected
+    assert format_spans(find_dates(text, NOW)) == format_spans(expected)
 
 
 @each("question", WITHOUT.strip().splitlines())

@@ -1,8 +1,9 @@
 """Parsing dates in questions."""
 
+import random
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 from each import each
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from named_days import BERLIN, NOW, format_spans, moment, spans
 
-from reservoir_cli.retrieval.question_dates.nearness import date_scores
+from reservoir_cli.retrieval.question_dates.nearness import date_scores, describe_empty_days
 from reservoir_cli.retrieval.question_dates.parser import find_dates
 
 DAYS = {
@@ -377,6 +378,73 @@ what is it now?
 """.strip().splitlines()
 
 
+#: Names of people, companies, streets, songs and products.
+NAMES = """
+the invoice by May Lindqvist
+a letter from August Wilson
+who has Friday Night Lights?
+after Friday Night Lights, what else?
+the chairs from Summer Garden
+what does the March Framework do?
+die Kundennummer der März GmbH
+die Rechnung von August Müller
+welche Nummer haben wir bei März?
+wer ist Frau Dezember?
+en Julio Iglesias, qué disco
+der Vertrag mit der Januar AG
+das Büro in der Straße des 17. Juni
+le code de la place du 8 mai
+le portail, avenue du 11 Novembre
+la calle 2 de Mayo
+la fiesta antes de Julio César
+le chiavi di Via 25 Aprile
+i biglietti di Maggio Musicale
+dove ho comprato l'iPad 2 gen?
+a loja na Rua 25 de Março
+a Ponte 25 de Abril
+het nummer van Zomer Tuinen
+de monteur van Maart Installaties
+ключ от квартиры на улице 8 Марта
+sklep przy ulicy 3 Maja
+我们一月一次的例会
+雑誌5月号の表紙
+『3月のライオン』は何巻まで
+谁看过《四月物语》
+"""
+PERHAPS_NAMES = """
+what did I hear from April?
+which port does the March framework use?
+mail from Summer about the roof
+what did I write in March Petra?
+die Mail von Juli
+il preventivo da Aprile
+el contrato en Julio
+周六福的发票
+五月花酒店
+十月传媒的合同
+日曜版の原稿
+"""
+SURELY_DATES = """
+what did I hear in April?
+since March, what changed?
+what did we do in the summer?
+on Monday I called, did I?
+WHAT DID WE DO IN MARCH WITH PETRA?
+was war im März GELD wert?
+was hat Anna am Freitag Mittag gesagt?
+im August Urlaub
+en mars Paul a dit quoi ?
+Aprile 2025, cosa c'era?
+il 25 aprile Anna ha detto cosa?
+что решили 8 марта?
+письмо от 5 окт
+五月我们定的房租
+5月预算是多少
+周六开会说了什么
+3月に決めた
+"""
+
+
 @each(("question", "expected"), POSITIVE.items())
 def test_a_date_is_read(question, expected):
     assert format_spans(find_dates(question, NOW)) == format_spans(spans(expected))
@@ -459,3 +527,63 @@ def test_parsing_dates_does_not_import_numpy():
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["1", "False"]
+
+
+KIRITIMATI = timezone(timedelta(hours=14))
+FAR = (
+    *("year 1", "0001-01-01", "1 January 1", "0001-W", "9999-12-31", "9999-12-30", "9999-12-28"),
+    *("1 January", "31 December", "29 February", "in 2026", "winter", "Xmas", "Q4", "Sunday"),
+    *("20 years before", "9999 years after", "20 weeks before", "8000 years ago", "last", "next"),
+    *(
+        "99999 hours ago",
+        "99999 months ago",
+        "summer last year",
+        "half a year ago",
+        "3 days from now",
+        "the week after",
+    ),
+    *(
+        "from",
+        "to",
+        "since",
+        "between",
+        "and",
+        "before",
+        "after",
+        "until",
+        "early",
+        "second half of",
+    ),
+    *("vor 9000 Jahren", "am 31.12.9999", "il y a 2026 ans", "hace 9999 meses", "9999年12月31日"),
+    *("2000年前", "nel 9999", "9999 лет назад", "8000 lat temu", "31.12.9999", "5 mei 9999", "-"),
+)
+
+
+@each("year", [1, 2, 9, 2026, 9990, 9998, 9999])
+def test_no_date_ends_in_an_exception_however_far_it_is(year):
+    rng = random.Random(year)
+    times = [moment(f"{far:04}-06-30T12:00", UTC) for far in (1, 2, 1969, 2026, 9990, 9994, 9999)]
+    stores = [[far] for far in times] + [times[:2], times[2:4], times[4:], times]
+    for _ in range(400):
+        now = datetime(year, *rng.choice([(1, 1), (2, 28), (12, 31)]), 12, tzinfo=UTC)
+        date_spans = find_dates(" ".join(rng.choices(FAR, k=rng.randint(1, 6))), now)
+        assert all(span.start < span.end for span in date_spans)
+        created_at = np.array(rng.choices(stores, weights=[20] * 10 + [1])[0])
+        scores = date_scores(date_spans, created_at, rng.choice([UTC, BERLIN, KIRITIMATI]))
+        assert ((scores >= 0) & (scores <= 1)).all()
+        assert len(describe_empty_days(date_spans, scores)) <= 1
+
+
+@each("question", NAMES.strip().splitlines())
+def test_a_name_that_contains_a_word_of_a_date_is_none(question):
+    assert find_dates(question, NOW) == ()
+
+
+@each("question", PERHAPS_NAMES.strip().splitlines())
+def test_a_date_that_may_be_a_name_is_doubtful(question):
+    assert [span.sure for span in find_dates(question, NOW)] == [False]
+
+
+@each("question", SURELY_DATES.strip().splitlines())
+def test_a_date_with_its_preposition_is_sure(question):
+    assert [span.sure for span in find_dates(question, NOW)] == [True]

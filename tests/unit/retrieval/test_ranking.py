@@ -252,3 +252,32 @@ def test_a_misleading_sample_does_not_change_the_result():
     values[::64] = 1  # exactly the sampled ones
     assert len(greatest(values, 100)) == 157
     assert len(greatest(values, 200)) == 10_000
+
+
+@each(
+    ("around", "elsewhere", "asks", "cosine", "expected"),
+    [
+        pytest.param([], [0, 1, 2], False, 0.6, 0.25, id="the words are elsewhere"),
+        pytest.param([], [0, 1, 2], False, np.nan, 0.25, id="the words alone, without a vector"),
+        pytest.param([0, 1], [0, 1, 2], False, 0.6, 1, id="some of them are around the date"),
+        pytest.param([], [0, 1, 2], False, 0.4, 1, id="but the meaning is around the date"),
+        pytest.param([], [0], False, 0.6, 1, id="one word elsewhere says little"),
+        pytest.param([], [0, 1, 2], True, 0.6, 1, id="a question elsewhere is no answer"),
+        pytest.param([], [], False, 0.6, 1, id="no message has a word"),
+    ],
+)
+def test_a_date_counts_less_if_the_words_of_the_question_are_elsewhere(
+    around, elsewhere, asks, cosine, expected
+):
+    candidates = draw_candidates(np.random.default_rng(0), 9)
+    holding = [[4] * (word in around) + [7] * (word in elsewhere) for word in range(3)]
+    postings = tuple(
+        Posting(np.array(positions, np.intp), np.ones(len(positions), np.int32))
+        for positions in holding
+        if positions
+    )
+    candidates = candidates._replace(postings=postings, asks=np.full(9, asks))
+    candidates = candidates._replace(cosine=np.full(9, 0.5, np.float32))
+    candidates.cosine[7] = cosine
+    dates = np.where(np.arange(9) == 4, 1.0, 0.0)
+    assert ranking.trust_dates(dates, candidates, None)[4] == expected
