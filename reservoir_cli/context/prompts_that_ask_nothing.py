@@ -81,7 +81,7 @@ SAYS_NOTHING = _GREETINGS | frozenset(
 _CONSENT = frozenset(
     "ok okay kk yes yeah yep yup sure lgtm agreed alright continue proceed retry resume "
     "ja jo jep nein jawohl nö weiter einverstanden oui ouais continuez continuer sí vale continúa "
-    "continua sì procedi sim beleza valeu prossiga oké fortsätt evet tamam devam kontynuuj "
+    "continua sì procedi beleza valeu prossiga oké fortsätt evet tamam devam kontynuuj "
     "да ладно ок окей ага угу продолжай продолжайте давай продовжуй "
     # Thanks
     "thanks thank thx ty danke dankeschön merci gracias grazie obrigado obrigada bedankt dankjewel "

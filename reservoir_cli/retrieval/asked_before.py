@@ -345,7 +345,10 @@ _NOT_KNOWING_SPACED = "|".join(
         r"no (?:information|record|records|mention|memory|memories|details|data|idea|knowledge"
         r"|access|context|notes?|trace|results?)\b",
         r"not (?:sure|aware|mentioned|recorded|stored|found|known|something i|in my)\b",
-        r"(?:never|not) (?:yet )?(?:told|mentioned to) me\b|never (?:talked|spoke) about\b",
+        r"you (?:haven't|have not|never|didn't|did not) (?:\w+ ){0,2}(?:told|tell|mention|shared?"
+        r"|given?"
+        r"|said|say)\w*\b|(?:never|not) (?:yet )?(?:told|mentioned to) me\b|never (?:talked"
+        r"|spoke) about\b",
         r"(?:unknown to me|nothing (?:found|about|stored|related|matching|on (?:this|that|it|file"
         r"|record)|in (?:my|our|the (?:notes|records|conversations?)))"
         r"|only (?:see|know)|lack (?:any|the|information))\b",

@@ -101,7 +101,7 @@ _UNKNOWN = Token("#")
 
 def without_code(question: str) -> str:
     """Return a question with each piece of code, and title of a work, replaced by a mark."""
-    return _pattern(r"```.*?```|`[^`\n]*`|《[^》\n]*》|『[^』\n]*』").sub(" # ", question)
+    return _pattern(r"```.*?```|`[^`\n]*`|《[^《》\n]*》|『[^『』\n]*』").sub(" # ", question)
 
 
 def read_tokens(question: str, last_year: int) -> list[Token]:

@@ -74,17 +74,21 @@ class _PhraseReader:
         """Return how many signs, up to two, say that a phrase is not a date but a name.
 
         A word beside it, such as "on", "last" or a number, makes a word a date. Alone, "April" may
-        be a person, and "Friday" before another capitalised word is the beginning of a name.
+        be a person, and "Friday" before another capitalised word may begin a name.
         """
         first, following = self._tokens[position], self._tokens[end : end + 1]
         if any(token.is_doubtful for token in self._tokens[position:end]):
             return 1
         if end > position + 1 or first.kind not in NAMEABLE_KINDS:
             return 0
-        is_led = self._lead_before(position) in SURE_LEADS
-        is_person = first.is_capital and first.kind not in ("MONTH", "WEEKDAY") and not is_led
+        lead = self._lead_before(position)
+        if lead in SURE_LEADS:
+            return 0
+        is_person = first.is_capital and first.kind not in ("MONTH", "WEEKDAY")
         goes_on = any(token.is_capital and not token.kind.isupper() for token in following)
-        return 2 if goes_on and not is_led else int(is_person or goes_on)
+        has_article = position > 0 and self._tokens[position - 1].kind == "the"
+        is_time = has_article or lead in ("before", "after")
+        return 2 if is_person and goes_on and not is_time else int(is_person or goes_on)
 
     def _read(self, position: int) -> tuple[Sequence[DaySpan], int] | None:
         result = self._read_one(position, self._lead_before(position))

@@ -1,4 +1,5 @@
 """Tell the names of people, companies, streets and products from dates in European languages."""
+# ruff: noqa: RUF001 - Cyrillic letters
 
 import re
 
@@ -9,6 +10,8 @@ _STREET_BEFORE = (
     r"|paseo|via|viale|piazza|corso|rua|praca|ponte|plein|straat|laan|ulic\w|ul\.|plac\w?|alej\w"
     r"|улиц\w+|ул\.|площад\w+|проспект\w*) (?:des |de la |de |del |du |da |do |di |van )?$"
 )
+#: Prepositions of time, after which a month or weekday is one, whatever stands behind it.
+_IN_TIME = r"(?:in|en|em|no|nel|ad|w|we|в|во|im|am|au|op|seit|depuis|desde|durante|sinds|od|с|до)\b"
 _REACH = 40  # the number of characters before a phrase that may say that it is a name
 _SENTENCE_BEFORE = r"(?:^|[.?!:¿¡]\s?)$"
 
@@ -30,14 +33,17 @@ def count_signs_of_name(text: str, plain: str, match: re.Match[str], language: L
     before, after = plain[max(0, match.start() - _REACH) : match.start()], text[match.end() :][:2]
     if "day" in parts and re.search(_STREET_BEFORE, before):
         return 2
-    if "year" in parts or "whose" in parts or text.isupper():
+    is_bare = _is_bare_abbreviation(match, before)
+    if "year" in parts or "whose" in parts or text.isupper() or ("day" in parts and not is_bare):
         return 0
     goes_on = after[:1] == " " and after[1:2].isupper()
+    if re.match(_IN_TIME, match[0]) and not language.has_capitals:
+        return int(goes_on and _is_capital(text, plain, match.start(named)))
     # German capitalises all nouns: "von März" may be a name, "von August Müller" is one.
     is_named = (
         match[0].startswith("von ")
         if language.has_capitals
-        else (_is_capital(text, plain, match.start(named)) or _is_bare_abbreviation(match, before))
+        else _is_capital(text, plain, match.start(named)) or is_bare
     )
     if is_named:
         return 1 + (goes_on or _follows_name(text, match))

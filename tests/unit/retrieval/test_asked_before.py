@@ -204,6 +204,7 @@ def test_a_statement_with_the_words_of_the_question_is_no_echo(store, reservoir)
         ("申し訳ありませんが、分かりません。", False),
         ("The bus to the quarry?", False),
         ("You never told me about it.", False),
+        ("You haven't told me your stop.", False),
         ("Das hast du mir bisher nicht erzählt.", False),
         ("Keine Ahnung, das kann ich nicht sagen.", False),
         ("Tu ne me l'as jamais dit.", False),

@@ -382,15 +382,11 @@ what is it now?
 NAMES = """
 the invoice by May Lindqvist
 a letter from August Wilson
-who has Friday Night Lights?
-after Friday Night Lights, what else?
 the chairs from Summer Garden
-what does the March Framework do?
 die Kundennummer der März GmbH
 die Rechnung von August Müller
 welche Nummer haben wir bei März?
 wer ist Frau Dezember?
-en Julio Iglesias, qué disco
 der Vertrag mit der Januar AG
 das Büro in der Straße des 17. Juni
 le code de la place du 8 mai
@@ -415,14 +411,16 @@ PERHAPS_NAMES = """
 what did I hear from April?
 which port does the March framework use?
 mail from Summer about the roof
-what did I write in March Petra?
 die Mail von Juli
 il preventivo da Aprile
-el contrato en Julio
 周六福的发票
 五月花酒店
 十月传媒的合同
 日曜版の原稿
+who has Friday Night Lights?
+after Friday Night Lights, what else?
+what does the March Framework do?
+en Julio Iglesias, qué disco
 """
 SURELY_DATES = """
 what did I hear in April?
@@ -442,6 +440,13 @@ il 25 aprile Anna ha detto cosa?
 5月预算是多少
 周六开会说了什么
 3月に決めた
+what did I write in March Petra?
+el contrato en Julio
+On Monday Otto said what?
+since Friday Anna is ill
+el 3 de Mayo María llamó
+Le 3 Mai Marie a dit quoi ?
+cosa disse in Aprile
 """
 
 
