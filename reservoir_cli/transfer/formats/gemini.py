@@ -1,9 +1,9 @@
 """Import what Google exports of Gemini: its activity from Takeout, and prompts of AI Studio."""
 
 import hashlib
-import html
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from typing import Any
 
 from reservoir_cli.transfer.reading.decompressed_file import File, Head
@@ -15,9 +15,7 @@ from reservoir_cli.transfer.reading.transcripts import Turn, read_conversation
 #: How the title of an activity begins, before the user's words.
 _PROMPTED = re.compile(r"(?:Prompted|Asked|Said|Prompt|Eingegebener Prompt:?|Invite :?)\s+")
 _PRODUCT = re.compile(r"gemini|bard", re.IGNORECASE)
-#: Tags that begin a line, and all tags. Their form excludes that hostile input takes long.
-_BREAK = re.compile(r"<(p|br|div|li|tr|h[1-4]|pre|ul|ol)\b[^<>]*>", re.IGNORECASE)
-_TAG = re.compile(r"<[/!?a-z][^<>]*>", re.IGNORECASE)
+_BREAKS = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "pre", "ul", "ol"})
 
 
 class Gemini(Importer):
@@ -88,8 +86,26 @@ def _chunk_turn(chunk: dict[str, Any], modified: str | None) -> Turn:
     return Turn(str(chunk.get("role")), [*markers, words], None, time)
 
 
+class _TextParser(HTMLParser):
+    """Collects the text of a document, with line breaks between its blocks."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag in _BREAKS:
+            self.parts.append("\n")
+        if tag == "li":
+            self.parts.append("- ")
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
 def html_text(source: str) -> str:
-    """Return the text of an HTML fragment, with line breaks between its blocks."""
-    lines = _BREAK.sub(lambda tag: "\n- " if tag[1].lower() == "li" else "\n", source)
-    words = html.unescape(_TAG.sub("", lines))
-    return re.sub(r"\n{3,}", "\n\n", words).strip()
+    """Return the text of an HTML fragment."""
+    parser = _TextParser()
+    parser.feed(source)
+    parser.close()
+    return re.sub(r"\n{3,}", "\n\n", "".join(parser.parts)).strip()

@@ -21,7 +21,6 @@ from reading import (
 from reading import read as read_as
 
 from reservoir_cli.transfer.detect_format import choose, find
-from reservoir_cli.transfer.formats.gemini import html_text
 from reservoir_cli.transfer.reading.importer import Record, Skipped
 
 USER, REPLY = ("user", "Which wood floats?"), ("assistant", "Balsa.")
@@ -493,16 +492,3 @@ def test_half_a_character_in_an_id_or_a_value_of_another_type_harms_no_message(t
     ids = [record.message.source_id for record in records(read["T-1.json"])]
     assert len({identity.encode() for identity in ids}) == len(ids) == len(messages)
     assert ("user", "When?") in roles_and_texts(read["s.json"])
-
-
-@each(
-    ("source", "words"),
-    [
-        ("<p>Woods:</p><UL><li>balsa<li>cork &amp; ash</UL>", "Woods:\n\n- balsa\n- cork & ash"),
-        ("<pre>if (a &lt; b) {\n  x}</pre>", "if (a < b) {\n  x}"),
-        ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
-        ("<link>x</link><br/>y", "x\ny"),
-    ],
-)
-def test_a_reply_in_html_becomes_text(source, words):
-    assert html_text(source) == words
