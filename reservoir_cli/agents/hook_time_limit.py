@@ -32,7 +32,7 @@ def is_hook(arguments: list[str]) -> bool:
 def begin() -> None:
     """Limit the run time of this process, and make it exit with 0 even if it fails to start.
 
-    A thread ends it at the limit, unless it is just printing; another one writes a line to the log,
+    A thread ends it at the limit, or when it has printed; another one writes a line to the log,
     which is not waited for long, since it may be the disk that hangs.
     """
     deadline = time.monotonic() + LIMIT - _age()

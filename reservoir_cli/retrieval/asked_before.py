@@ -330,12 +330,14 @@ _YES_NO = (
 _NOT_KNOWING_SPACED = "|".join(
     (
         # English
-        r"(?:(?:i|we) (?:\w+ ){0,2}|(?:and|but|so) |(?<![\w'] ))(?:don't|do not|didn't|did not"
+        r"(?:(?:i|we|i'm|we're) (?:\w+ ){0,2}|(?:and|but|so) |(?<![\w'] ))(?:don't|do not|didn't"
+        r"|did not"
         r"|haven't|have not"
         r"|couldn't|could not|can't|cannot|can not|wasn't able to|am unable to|was unable to"
         r"|unable to|am not able to|not able to)\b[^.!?,;]{0,24}\b(?:know|see|find|found|recall"
         r"|remember|access|seen|locate|say|tell|been told|determine|provide|answer|confirm"
-        r"|discussed|talked|spoken)\b|no (?:way (?:of knowing|to know)|clue)\b|beats me\b",
+        r"|discussed|talked|spoken)\b|no (?:way (?:of knowing|to know)|clue)\b|beats me\b"
+        r"|(?:wouldn't|would not) know\b|(?:hasn't|has not) come up\b",
         r"(?:i|we) (?:\w+ ){0,2}(?:don't|do not|didn't|did not) (?:\w+ ){0,2}have\b",
         r"(?:don't|do not|doesn't|does not|didn't|did not|haven't"
         r"|hasn't)\b[^.!?,;]{0,24}\b(?:mention"
@@ -365,15 +367,17 @@ _NOT_KNOWING_SPACED = "|".join(
         r"|wurde)\b[^.!?]{0,40}\bnicht (?:gesagt|erzählt|erwähnt|verraten|mitgeteilt)\b"
         r"|kann ich (?:\w+ ){0,3}nicht (?:sagen|beantworten|wissen)\b",
         # French
-        r"ne (?:sais|connais|trouve|vois|dispose|possède|me souviens)\b"
+        r"(?:je|nous|on) (?:\w+ )?ne (?:sais|connais|trouve|vois|dispose|possède|me souviens)\b"
         r"|n'ai\b[^.!?]{0,30}\b(?:pas|aucune?|rien)\b|(?:aucune|pas d') ?(?:information|donnée"
         r"|mention|trace|idée|détail)|(?:ne |n')[^.!?]{0,20}\b(?:pas|jamais"
-        r"|rien) (?:encore )?(?:dit|parlé|trouvé|mentionné|précisé|raconté)"
+        r"|rien) (?:encore )?(?:dit|parlé|mentionné|précisé|raconté)"
         r"|ne peux (?:donc )?pas (?:\w+ )?(?:dire|savoir|répondre|indiquer)|(?:l'|j')ignore\b"
         r"|(?:j'ai|je n'ai) rien trouvé\b"
         r"|(?:sais|trouve) (?:pas|rien)\b",
         # Spanish, Portuguese, Italian, Catalan
-        r"no (?:lo )?(?:sé|tengo|encuentro|recuerdo|dispongo|consta|hay|encontré|conozco)\b",
+        r"no (?:lo )?(?:sé|tengo|encuentro|recuerdo|dispongo|consta|encontré|conozco)\b",
+        r"(?:no hay|não há) (?:\w+ )?(?:informaci[óo]n|informaç\w+|datos|dados|registros?|mención"
+        r"|menção|constancia|nada)\b",
         r"(?:no|nunca|aún no|todavía no) (?:me |lo |la |nos |se )*(?:ha[ns]? (?:dicho|contado"
         r"|mencionado)|dijiste|contaste|hemos hablado|hablamos|consta)\b|ni idea\b"
         r"|(?:lo )?desconozco\b|no (?:te |lo |se )*(?:puedo (?:decir|saber|acceder)|sabría)"
@@ -386,8 +390,10 @@ _NOT_KNOWING_SPACED = "|".join(
         r"|(?:non|mai)\b[^.!?]{0,20}\b(?:detto|parlato|raccontato|menzionato|trovato)\b|non (?:mi"
         r"|ci) risulta\b|(?:nessuna idea|lo ignoro)\b|non (?:ne ho idea|saprei|posso (?:dirlo"
         r"|dirtelo|saperlo|rispondere))\b|niente (?:al riguardo|su questo)\b",
-        r"(?:ninguna|sin) información\b|não (?:sei|tenho|encontrei|encontro|me lembro|há|disponho"
-        r"|consta)\b|nenhuma informação\b|non (?:lo )?(?:so|ho|trovo|ricordo|dispongo|risulta"
+        r"(?:ninguna|sin) información\b|não (?:sei|tenho|encontrei|encontro|me lembro|disponho"
+        r"|consta)\b|nenhuma informação\b|non (?:lo )?(?:so|ho (?:\w+ )?(?:informazion\w|idea|dati"
+        r"|accesso"
+        r"|trovato|traccia|nulla|ricord\w)|trovo|ricordo|dispongo|risulta"
         r"|è (?:stato menzionato|emerso)|posso accedere|sono a conoscenza)\b"
         r"|nessuna informazione\b|no (?:ho )?(?:sé|tinc)\b",
         # Dutch, Swedish, Norwegian, Danish, Finnish

@@ -37,7 +37,8 @@ def count_signs_of_name(text: str, plain: str, match: re.Match[str], language: L
     if "year" in parts or "whose" in parts or text.isupper() or ("day" in parts and not is_bare):
         return 0
     goes_on = after[:1] == " " and after[1:2].isupper()
-    if re.match(_IN_TIME, match[0]) and not language.has_capitals:
+    is_time = named == "weekday" or re.match(_IN_TIME, match[0])
+    if is_time and not language.has_capitals and not is_bare:
         return int(goes_on and _is_capital(text, plain, match.start(named)))
     # German capitalises all nouns: "von März" may be a name, "von August Müller" is one.
     is_named = (

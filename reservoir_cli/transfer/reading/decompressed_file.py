@@ -246,9 +246,11 @@ def _open_zstd(path: Path) -> IO[bytes]:
 
 def _damage_errors() -> tuple[type[Exception], ...]:
     """Return the errors of damaged data, with that of the zstd library if it is installed."""
+    from gzip import BadGzipFile
+
     with suppress(NoLibrary):
-        return (*DAMAGED, zlib.error, load_zstd().ZstdError)
-    return (*DAMAGED, zlib.error)
+        return (*DAMAGED, zlib.error, BadGzipFile, load_zstd().ZstdError)
+    return (*DAMAGED, zlib.error, BadGzipFile)
 
 
 class Head:

@@ -466,6 +466,9 @@ def test_a_compressed_bomb_is_read_up_to_a_limit(tmp_path):
     path.write_bytes(gzip.compress(CODE + b" " * 80_000_000))
     [entries] = entries_by_file(path).values()
     assert ("what follows", "it unpacks to far more than its size") in skipped(entries)
+    path.write_bytes(gzip.compress(CODE)[:-8] + bytes(8))  # a wrong checksum
+    with pytest.raises(ReservoirError, match="the file is damaged here"):
+        entries_by_file(path)
 
 
 @pytest.mark.parametrize("name", ["history.tgz", "history.tar.gz", "history.tar.zst"])
