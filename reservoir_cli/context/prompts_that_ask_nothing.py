@@ -411,14 +411,11 @@ def is_about_the_work(text: str) -> bool:
 
 def _begins_with_consent(prompt: str) -> bool:
     """Return whether a prompt begins with consent or refusal, and not with a word alike."""
-    words = _WORD.findall(prompt)
-    rest = list(dropwhile(lambda word: word in _PRECEDING, words))
-    if not rest or rest[0] in _CONSENT:
+    first = next((word for word in _WORD.findall(prompt) if word not in _PRECEDING), "ok")
+    if first in _CONSENT:
         return True
     clause = re.split(_SIGN, prompt, maxsplit=1)[0].strip()
-    return bool(clause) and all(
-        word in _BESIDE_OTHERS or _precedes(word) for word in _WORD.findall(clause)
-    )
+    return bool(clause) and _are_courtesies(_WORD.findall(clause))
 
 
 def _after_greeting(prompt: str) -> str:
@@ -426,9 +423,7 @@ def _after_greeting(prompt: str) -> str:
     clause, *rest = re.split(_SIGN, prompt, maxsplit=1)
     words = _WORD.findall(clause)
     greets = words and (words[0] in _GREETINGS or not _TIMES_OF_GREETING.isdisjoint(words))
-    if rest and greets and all(word in _BESIDE_OTHERS or _precedes(word) for word in words):
-        return rest[0]
-    return prompt
+    return rest[0] if rest and greets and _are_courtesies(words) else prompt
 
 
 def is_order(text: str) -> bool:
@@ -462,6 +457,10 @@ def _is_japanese_order(text: str) -> bool:
 
 def _says_nothing(word: str) -> bool:
     return word in SAYS_NOTHING or _is_word_run(word) or bool(re.fullmatch(_LAUGHTER, word))
+
+
+def _are_courtesies(words: Iterable[str]) -> bool:
+    return all(word in _BESIDE_OTHERS or _precedes(word) for word in words)
 
 
 def _precedes(word: str) -> bool:

@@ -15,7 +15,7 @@ from reservoir_cli.cli.options import argument, complete_configured, flag
 from reservoir_cli.errors import StoreLockedError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_settings_file
-from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.config import Config, load
 from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.sync import discover_histories
 from reservoir_cli.transfer.sync.history_sources import (
@@ -104,7 +104,8 @@ def sync(
         return
     unattended = _is_unattended()
     # A disk that is not mounted would get a new store, without what was deleted in the old one.
-    create = not (unattended and open_store.is_named_and_missing(ctx, options.load_config(ctx)))
+    settings = load(globals_of(ctx).config)
+    create = not (unattended and open_store.is_named_and_missing(ctx, settings))
     with open_store.open_reservoir(ctx, create=create, ready_only=unattended) as reservoir:
         wrong: dict[str, UsageError] = {}
         sources = _sources(reservoir, names or [], wrong)
